@@ -1,0 +1,136 @@
+#ifndef SB_WIRE_IPC_H
+#define SB_WIRE_IPC_H
+/*
+ * Messages between the host programs of one session: SOCK_SEQPACKET, one message per packet,
+ * little-endian header {u16 type, u16 n_fds, u32 len} and then len bytes of a fixed structure for
+ * that type. At most 4 KiB and 8 descriptors. Everything larger goes by sealed memory file.
+ *
+ * cli <-> monitor and monitor <-> channel use the same framing; types are unique across both.
+ */
+#include <sys/types.h>
+
+#include "base/mem.h"
+
+#define SB_IPC_MAX_LEN 4096
+#define SB_IPC_MAX_FDS 8
+#define SB_IPC_SOCK_FD 3 /* every helper program finds its ipc socket there */
+
+enum sb_ipc_type {
+	SB_IPC_NONE = 0,
+	/* cli -> monitor */
+	SB_IPC_START = 1,   /* struct sb_ipc_start; fds: plan memfd, stdin, stdout, stderr */
+	SB_IPC_CANCEL = 2,  /* empty: end the session as cancelled; second one kills at once */
+	SB_IPC_RESIZE = 3,  /* struct sb_ipc_resize; both hops */
+	SB_IPC_SIGNAL = 4,  /* struct sb_ipc_signal; both hops */
+	/* monitor -> channel */
+	SB_IPC_CHAN_START = 16, /* struct sb_ipc_chan_start; fds: carrier, plan memfd */
+	SB_IPC_CHAN_RUN = 17,   /* struct sb_ipc_run; fds: stdin, stdout, stderr; runs the plan's
+				 * command */
+	SB_IPC_CHAN_KILL = 18,  /* struct sb_ipc_signal with cmd: SIGKILL to the whole command */
+	SB_IPC_CHAN_CLOSE = 19, /* empty: orderly end of the channel */
+	/* channel -> monitor -> cli */
+	SB_IPC_READY = 32,   /* empty: handshake done and guest reports ready */
+	SB_IPC_STARTED = 33, /* struct sb_ipc_started */
+	SB_IPC_EXITED = 34,  /* struct sb_ipc_exited: all output of the command was delivered */
+	SB_IPC_FAILED = 35,  /* struct sb_ipc_failed: the session cannot go on */
+	SB_IPC_CLOSED = 36,  /* empty: the guest acknowledged the close */
+	/* monitor -> cli */
+	SB_IPC_DONE = 48, /* struct sb_ipc_done: everything is cleaned up; last message */
+	SB_IPC_INFO = 49, /* struct sb_ipc_failed: one line for the user, not an error */
+};
+
+struct sb_ipc_start {
+	uint8_t psk[32];       /* session key for the channel; wipe after use */
+	uint8_t signature[64]; /* Ed25519 over the plan bytes */
+	uint8_t public_key[32];
+	uint8_t keep;          /* leave the session directory for post-mortem */
+};
+struct sb_ipc_resize {
+	uint32_t cmd; /* command id; 0 = the plan's command */
+	uint16_t rows;
+	uint16_t cols;
+};
+struct sb_ipc_signal {
+	uint32_t cmd;
+	uint32_t signo;
+};
+struct sb_ipc_chan_start {
+	uint8_t psk[32];
+	uint8_t signature[64];
+	uint8_t public_key[32];
+	uint32_t ready_timeout_ms; /* from now to READY */
+};
+struct sb_ipc_run {
+	uint32_t cmd; /* id chosen by the monitor, > 0 for later commands, 0 = the plan's */
+	uint16_t rows;
+	uint16_t cols;
+};
+struct sb_ipc_started {
+	uint32_t cmd;
+	uint32_t reserved;
+};
+enum sb_exit_kind {
+	SB_EXIT_UNKNOWN = 0,
+	SB_EXIT_CODE = 1,      /* value = exit status 0..255 */
+	SB_EXIT_SIGNAL = 2,    /* value = signal number */
+	SB_EXIT_NOT_FOUND = 3, /* program not found: shell convention 127 */
+	SB_EXIT_NOT_EXEC = 4,  /* found, could not be executed: 126; value = errno */
+	SB_EXIT_SETUP = 5,     /* guest could not set the command up; value = errno */
+};
+struct sb_ipc_exited {
+	uint32_t cmd;
+	uint32_t kind;    /* enum sb_exit_kind */
+	uint32_t value;
+	uint32_t oom;     /* non-zero when the kernel killed the command for memory */
+	uint64_t user_us; /* CPU time */
+	uint64_t sys_us;
+	uint64_t max_rss; /* bytes */
+};
+enum sb_fail {
+	SB_FAIL_NONE = 0,
+	SB_FAIL_USAGE = 1,     /* options or request are wrong */
+	SB_FAIL_PLAN = 2,      /* plan refused (by host or guest) */
+	SB_FAIL_PROVIDER = 3,  /* provider unavailable or failed to start */
+	SB_FAIL_GUEST = 4,     /* guest failed, panicked, left, or broke the protocol */
+	SB_FAIL_TIMEOUT = 5,   /* --timeout or a start time-out */
+	SB_FAIL_CANCELLED = 6,
+	SB_FAIL_INTERNAL = 7,  /* a process of ours died or a system call failed */
+};
+struct sb_ipc_failed {
+	uint32_t fail; /* enum sb_fail */
+	char text[500]; /* NUL-terminated; from the guest only after escaping */
+};
+struct sb_ipc_done {
+	uint32_t fail; /* SB_FAIL_NONE = the command ended; see exit */
+	uint32_t reserved;
+	struct sb_ipc_exited exit;
+	char text[500];
+};
+
+struct sb_ipc_msg {
+	uint16_t type;
+	uint16_t n_fds;
+	uint32_t len;
+	int fds[SB_IPC_MAX_FDS]; /* owned by the receiver until taken */
+	_Alignas(8) uint8_t data[SB_IPC_MAX_LEN];
+};
+
+/* Send one message. Return: 0; -EAGAIN on a full non-blocking socket; -errno. */
+SB_MUST_CHECK int sb_ipc_send(int sock, uint16_t type, const void *data, size_t len,
+			      const int *fds, size_t n_fds);
+
+#define SB_IPC_EOF 1
+/*
+ * Receive one message.
+ * @msg: filled on 0 only; release with sb_ipc_msg_done
+ * Return: 0; SB_IPC_EOF when the peer is gone; -EAGAIN; -EBADMSG for a malformed packet (its
+ * descriptors are closed); -errno.
+ */
+SB_MUST_CHECK int sb_ipc_recv(int sock, struct sb_ipc_msg *msg);
+void sb_ipc_msg_done(struct sb_ipc_msg *msg); /* closes descriptors not taken, wipes data */
+#define sb_automsg SB_CLEANUP(sb_ipc_msg_done)
+
+/* The payload if it has exactly this size and this many descriptors came along; else NULL. */
+const void *sb_ipc_get(const struct sb_ipc_msg *msg, size_t len, size_t n_fds);
+
+#endif
