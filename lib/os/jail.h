@@ -1,0 +1,42 @@
+#ifndef SB_OS_JAIL_H
+#define SB_OS_JAIL_H
+/*
+ * The jail of a helper program: entered once, after it opened what it needs, never left.
+ *
+ * Stages, in this order: close-on-death and dump protection, resource limits, capabilities
+ * dropped, no_new_privs, Landlock (deny all, except beneath @root_fd), seccomp allow list with
+ * KILL_PROCESS for everything else. A build with -DSB_JAIL_RELAXED (sanitizers, valgrind) leaves
+ * out Landlock and seccomp; there is no run-time switch.
+ *
+ * The table comes from the file <program>.syscalls beside the code (one name a line) through
+ * build-aux/gen-syscalls, which names it <program>_syscalls.
+ */
+#include "base/err.h"
+
+/* Bits of sb_jail.flags */
+#define SB_JAIL_ALLOW_EXEC_MAP 1U /* mmap/mprotect with PROT_EXEC stay allowed */
+
+struct sb_jail {
+	const int *syscalls; /* numbers; negative ones (not on this machine) are skipped */
+	size_t n_syscalls;
+	uint32_t flags;
+	uint32_t nofile;    /* RLIMIT_NOFILE; 0 = leave */
+	int root_fd;        /* directory beneath which files stay in reach; -1 = no file at all */
+	bool root_writable; /* else only reading beneath it */
+	uint64_t keep_caps; /* mask of 1 << CAP_x that stay effective and permitted */
+};
+
+/*
+ * sb_jail_enter - confine the calling process for good
+ *
+ * What the kernel lacks (Landlock missing or older) is left out of the Landlock stage only;
+ * every other stage must work. On failure the process may be half confined: exit.
+ *
+ * Blocks: no. Return: 0; -errno with the stage in @err.
+ */
+SB_MUST_CHECK int sb_jail_enter(const struct sb_jail *j, struct sb_err *err);
+
+/* The Landlock version of this kernel; 0 = none. */
+int sb_jail_landlock_abi(void);
+
+#endif

@@ -1,0 +1,148 @@
+/* The jail: what is listed works, everything else ends the process; files are out of reach. */
+#include <fcntl.h>
+#include <seccomp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "os/jail.h"
+#include "t.h"
+
+static const int listed[] = {
+	SCMP_SYS(exit_group), SCMP_SYS(openat), SCMP_SYS(mmap),	 SCMP_SYS(mprotect),
+	SCMP_SYS(munmap),     SCMP_SYS(prctl),	SCMP_SYS(prlimit64), SCMP_SYS(capget),
+	SCMP_SYS(close),
+};
+
+/* Run @fn in a jailed child. Return: exit status; 1000 + signal. */
+static int in_jail(int (*fn)(int root), int root)
+{
+	struct sb_jail j = { .syscalls = listed,
+			     .n_syscalls = SB_ARRAY_LEN(listed),
+			     .nofile = 32,
+			     .root_fd = root };
+	int st;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		if (sb_jail_enter(&j, NULL) < 0)
+			_exit(99);
+		_exit(fn(root));
+	}
+	if (pid < 0 || waitpid(pid, &st, 0) != pid)
+		return -1;
+	return WIFSIGNALED(st) ? 1000 + WTERMSIG(st) : WEXITSTATUS(st);
+}
+
+static int do_nothing(int root)
+{
+	(void)root;
+	return 7;
+}
+
+static int do_socket(int root)
+{
+	(void)root;
+	return socket(AF_UNIX, SOCK_STREAM, 0) >= 0 ? 1 : 2;
+}
+
+static int do_open_outside(int root)
+{
+	(void)root;
+	return open("/etc/passwd", O_RDONLY | O_CLOEXEC) >= 0 ? 1 : errno == EACCES ? 0 : 2;
+}
+
+static int do_open_beneath(int root)
+{
+	if (openat(root, "file", O_RDONLY | O_CLOEXEC) < 0)
+		return 1;
+	if (openat(root, "file", O_RDWR | O_CLOEXEC) >= 0 || errno != EACCES)
+		return 2;
+	return openat(root, "../../etc/passwd", O_RDONLY | O_CLOEXEC) >= 0 ? 3 : 0;
+}
+
+static int do_exec_map(int root)
+{
+	(void)root;
+	return mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
+			       MAP_FAILED
+		       ? 1
+		       : 2;
+}
+
+static int do_plain_map(int root)
+{
+	(void)root;
+	return mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
+			       MAP_FAILED
+		       ? 1
+		       : 0;
+}
+
+static int do_state(int root)
+{
+	struct rlimit rl;
+
+	(void)root;
+	if (prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 0)
+		return 1;
+	if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+		return 2;
+	if (getrlimit(RLIMIT_NOFILE, &rl) < 0 || rl.rlim_max != 32)
+		return 3;
+	if (getrlimit(RLIMIT_NPROC, &rl) < 0 || rl.rlim_max != 0)
+		return 4;
+	return 0;
+}
+
+TEST(listed_calls_work)
+{
+	CHECK_EQ(in_jail(do_nothing, -1), 7);
+	CHECK_EQ(in_jail(do_state, -1), 0);
+	CHECK_EQ(in_jail(do_plain_map, -1), 0);
+}
+
+TEST(other_calls_kill)
+{
+#ifdef SB_JAIL_RELAXED
+	t_skip("relaxed build");
+#else
+	CHECK_EQ(in_jail(do_socket, -1), 1000 + SIGSYS);
+	CHECK_EQ(in_jail(do_exec_map, -1), 1000 + SIGSYS);
+#endif
+}
+
+TEST(files_out_of_reach)
+{
+	char dir[] = "/tmp/sb-jail-XXXXXX";
+	int fd;
+	int root;
+
+#ifdef SB_JAIL_RELAXED
+	t_skip("relaxed build");
+	return;
+#endif
+	if (sb_jail_landlock_abi() == 0) {
+		t_skip("no Landlock");
+		return;
+	}
+	REQUIRE(mkdtemp(dir));
+	root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	REQUIRE(root >= 0);
+	fd = openat(root, "file", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	REQUIRE(fd >= 0);
+	(void)close(fd);
+	CHECK_EQ(in_jail(do_open_outside, -1), 0);
+	CHECK_EQ(in_jail(do_open_outside, root), 0);
+	CHECK_EQ(in_jail(do_open_beneath, root), 0);
+	(void)unlinkat(root, "file", 0);
+	(void)close(root);
+	(void)rmdir(dir);
+}
