@@ -1,0 +1,40 @@
+#include "provider/provider.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void sb_probe_add(struct sb_probe *p, const char *name, enum sb_check_state state,
+		  const char *remedy, const char *fmt, ...)
+{
+	struct sb_check *c;
+	va_list ap;
+
+	sb_assert(p->n_checks < SB_CHECKS_MAX);
+	c = &p->checks[p->n_checks++];
+	c->name = name;
+	c->state = state;
+	(void)snprintf(c->remedy, sizeof(c->remedy), "%s",
+		       state == SB_CHECK_OK || !remedy ? "" : remedy);
+	va_start(ap, fmt);
+	(void)vsnprintf(c->found, sizeof(c->found), fmt, ap);
+	va_end(ap);
+	if (state == SB_CHECK_FAIL)
+		p->ready = false;
+}
+
+const struct sb_provider *sb_provider_get(enum sb_provider_id id)
+{
+	switch (id) {
+	case SB_PROVIDER_MICROVM:
+		return &sb_provider_microvm;
+	case SB_PROVIDER_NAMESPACE:
+#ifdef SB_HAVE_PROVIDER_NAMESPACE
+		return &sb_provider_namespace;
+#else
+		return NULL;
+#endif
+	case SB_PROVIDER_NONE:
+		break;
+	}
+	return NULL;
+}
