@@ -90,7 +90,7 @@ SB_NORETURN static void child(const struct sb_spawn *s, pid_t parent, int report
 	int r;
 
 	reset_signals();
-	r = sb_spawn_die_with(parent);
+	r = s->outlive_parent ? 0 : sb_spawn_die_with(parent);
 	if (r == 0 && s->new_session) {
 		stage = "setsid";
 		r = setsid() < 0 ? -errno : 0;

@@ -19,6 +19,7 @@ struct sb_spawn {
 	const struct sb_spawn_fd *fds;  /* everything else is closed in the child */
 	size_t n_fds;                   /* at most 64; 0, 1, 2 not named become /dev/null */
 	bool new_session;               /* setsid() */
+	bool outlive_parent;            /* no parent-death signal: it ends by itself */
 	/* Runs in the child after the descriptors are in place and before exec, with the
 	 * parent-death signal set; non-zero (-errno) = report and give up. May be NULL. */
 	int (*pre_exec)(void *arg);
