@@ -1,0 +1,31 @@
+#ifndef SB_HOST_CLI_CLI_H
+#define SB_HOST_CLI_CLI_H
+/* What the parts of the command line program share. One thread; nothing here is re-entrant. */
+#include "base/err.h"
+#include "wire/ipc.h"
+
+/* Exit statuses of sendbox itself; documented in sendbox(1). */
+enum sb_exit {
+	SB_EXIT_OK = 0,
+	SB_EXIT_USAGE = 2,
+	SB_EXIT_PLAN_REFUSED = 120,
+	SB_EXIT_PROVIDER = 121,
+	SB_EXIT_TIMEOUT = 122,
+	SB_EXIT_GUEST = 123,
+	SB_EXIT_INTERNAL = 124,
+	SB_EXIT_CANNOT_EXEC = 126,
+	SB_EXIT_NO_PROGRAM = 127,
+	SB_EXIT_CANCELLED = 130,
+};
+
+int cmd_run(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
+int cmd_gc(int argc, char **argv);
+
+/* Print "sendbox: TEXT" on stderr with control characters escaped. */
+void cli_error(const char *fmt, ...) SB_PRINTF(1, 2);
+/* enum sb_fail to exit status and to the short code used in JSON. */
+int cli_exit_of(uint32_t fail);
+const char *cli_code_of(int status);
+
+#endif

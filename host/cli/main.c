@@ -1,0 +1,111 @@
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cli.h"
+
+void cli_error(const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	sb_log("%s", text);
+}
+
+int cli_exit_of(uint32_t fail)
+{
+	switch (fail) {
+	case SB_FAIL_NONE:
+		return SB_EXIT_OK;
+	case SB_FAIL_USAGE:
+		return SB_EXIT_USAGE;
+	case SB_FAIL_PLAN:
+		return SB_EXIT_PLAN_REFUSED;
+	case SB_FAIL_PROVIDER:
+		return SB_EXIT_PROVIDER;
+	case SB_FAIL_GUEST:
+		return SB_EXIT_GUEST;
+	case SB_FAIL_TIMEOUT:
+		return SB_EXIT_TIMEOUT;
+	case SB_FAIL_CANCELLED:
+		return SB_EXIT_CANCELLED;
+	default:
+		return SB_EXIT_INTERNAL;
+	}
+}
+
+const char *cli_code_of(int status)
+{
+	switch (status) {
+	case SB_EXIT_USAGE:
+		return "usage";
+	case SB_EXIT_PLAN_REFUSED:
+		return "plan_refused";
+	case SB_EXIT_PROVIDER:
+		return "provider_unavailable";
+	case SB_EXIT_TIMEOUT:
+		return "timeout";
+	case SB_EXIT_GUEST:
+		return "guest_failure";
+	case SB_EXIT_CANCELLED:
+		return "cancelled";
+	case SB_EXIT_CANNOT_EXEC:
+		return "not_executable";
+	case SB_EXIT_NO_PROGRAM:
+		return "not_found";
+	default:
+		return "internal";
+	}
+}
+
+struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *help;
+};
+
+static const struct command commands[] = {
+	{ "run", cmd_run, "run a program in a sandbox" },
+	{ "doctor", cmd_doctor, "tell what this machine can do and what is missing" },
+	{ "gc", cmd_gc, "clear the remains of sessions that ended badly" },
+};
+
+static void help(FILE *to)
+{
+	(void)fprintf(to, "usage: sendbox COMMAND [options]\n\n");
+	for (size_t i = 0; i < SB_ARRAY_LEN(commands); i++)
+		(void)fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].help);
+	(void)fprintf(to, "\nsendbox COMMAND --help tells the options; sendbox --version the "
+			  "version.\n");
+}
+
+int main(int argc, char **argv)
+{
+	/* a caller may have closed 0, 1 or 2: no descriptor of ours may take their place */
+	sb_log_init("sendbox");
+	(void)signal(SIGPIPE, SIG_IGN);
+	if (argc < 2) {
+		help(stderr);
+		return SB_EXIT_USAGE;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+	    strcmp(argv[1], "help") == 0) {
+		help(stdout);
+		return fflush(stdout) == 0 ? SB_EXIT_OK : SB_EXIT_INTERNAL;
+	}
+	if (strcmp(argv[1], "--version") == 0) {
+		printf("sendbox %s\n", SB_VERSION);
+		return fflush(stdout) == 0 ? SB_EXIT_OK : SB_EXIT_INTERNAL;
+	}
+	for (size_t i = 0; i < SB_ARRAY_LEN(commands); i++)
+		if (strcmp(argv[1], commands[i].name) == 0)
+			return commands[i].run(argc - 2, argv + 2);
+	cli_error("unknown command \"%.60s\"; sendbox --help lists them", argv[1]);
+	return SB_EXIT_USAGE;
+}

@@ -1,0 +1,352 @@
+#include "options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/num.h"
+
+static const struct cli_option *find_long(const struct cli_option *table, size_t n,
+					  const char *word, size_t len)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strlen(table[i].name) == len && strncmp(table[i].name, word, len) == 0)
+			return &table[i];
+	return NULL;
+}
+
+static const struct cli_option *find_letter(const struct cli_option *table, size_t n, char c)
+{
+	for (size_t i = 0; i < n; i++)
+		if (table[i].letter != 0 && table[i].letter == c)
+			return &table[i];
+	return NULL;
+}
+
+/* How far apart two words are, for "did you mean"; words longer than 31 never match. */
+static unsigned int distance(const char *a, const char *b)
+{
+	unsigned int row[32];
+	size_t la = strlen(a);
+	size_t lb = strlen(b);
+
+	if (la > 31 || lb > 31)
+		return 99;
+	for (size_t k = 0; k <= lb; k++)
+		row[k] = (unsigned int)k;
+	for (size_t i = 1; i <= la; i++) {
+		unsigned int diag = row[0];
+
+		row[0] = (unsigned int)i;
+		for (size_t k = 1; k <= lb; k++) {
+			unsigned int up = row[k];
+			unsigned int best = diag + (a[i - 1] == b[k - 1] ? 0 : 1);
+
+			best = SB_MIN(best, up + 1);
+			best = SB_MIN(best, row[k - 1] + 1);
+			row[k] = best;
+			diag = up;
+		}
+	}
+	return row[lb];
+}
+
+static int unknown(const struct cli_option *table, size_t n, const char *word, struct sb_err *err)
+{
+	const char *near = NULL;
+	unsigned int best = 3;
+
+	for (size_t i = 0; i < n; i++) {
+		unsigned int d = strncmp(word, "--", 2) == 0 ? distance(word + 2, table[i].name) : 9;
+
+		if (d < best) {
+			best = d;
+			near = table[i].name;
+		}
+	}
+	if (near)
+		return sb_err_set(err, -EINVAL, "unknown option %.100s; did you mean --%s?", word,
+				  near);
+	return sb_err_set(err, -EINVAL, "unknown option %.100s", word);
+}
+
+int cli_options_next(const struct cli_option *table, size_t n, int argc, char **argv, int *at,
+		     const char **ret_value, bool *ret_dashes, struct sb_err *err)
+{
+	const struct cli_option *o;
+	const char *value = NULL;
+	char *word;
+
+	*ret_dashes = false;
+	*ret_value = NULL;
+	if (*at >= argc)
+		return 0;
+	word = argv[*at];
+	if (word[0] != '-' || word[1] == '\0')
+		return 0;
+	if (strcmp(word, "--") == 0) {
+		(*at)++;
+		*ret_dashes = true;
+		return 0;
+	}
+	if (word[1] == '-') {
+		size_t len = strcspn(word + 2, "=");
+
+		o = find_long(table, n, word + 2, len);
+		if (word[2 + len] == '=')
+			value = word + 3 + len;
+	} else {
+		o = find_letter(table, n, word[1]);
+		if (word[2] != '\0')
+			value = word + 2;
+	}
+	if (!o)
+		return unknown(table, n, word, err);
+	(*at)++;
+	if (!o->arg && value)
+		return sb_err_set(err, -EINVAL, "option --%s takes no value", o->name);
+	if (o->arg && !value) {
+		if (*at >= argc)
+			return sb_err_set(err, -EINVAL, "option --%s needs a value: %s", o->name,
+					  o->arg);
+		value = argv[(*at)++];
+	}
+	*ret_value = value;
+	return o->id;
+}
+
+void cli_options_help(const struct cli_option *table, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		char left[64];
+
+		(void)snprintf(left, sizeof(left), "%c%c%c --%s%s%s", table[i].letter ? '-' : ' ',
+			       table[i].letter ? table[i].letter : ' ',
+			       table[i].letter ? ',' : ' ', table[i].name,
+			       table[i].arg ? " " : "", table[i].arg ? table[i].arg : "");
+		printf("  %-36s %s\n", left, table[i].help);
+	}
+}
+
+enum {
+	O_PROJECT = 1,
+	O_MOUNT,
+	O_ENV,
+	O_RUNTIME,
+	O_ACCEL,
+	O_IMAGE,
+	O_KERNEL,
+	O_CPUS,
+	O_MEMORY,
+	O_DISK,
+	O_PIDS,
+	O_TIMEOUT,
+	O_INTERACTIVE,
+	O_SEPARATE,
+	O_JSON,
+	O_KEEP,
+	O_DRY,
+	O_HELP
+};
+
+static const struct cli_option run_table[] = {
+	{ "project", 0, "DIR", "folder to share, read-write (default: the current one)",
+	  O_PROJECT },
+	{ "mount", 'm', "HOST:GUEST[:ro|rw]", "share another folder or file (default ro)", O_MOUNT },
+	{ "env", 'e', "NAME[=VALUE]", "set a variable, or pass the caller's on", O_ENV },
+	{ "runtime", 0, "NAME", "microvm, namespace (shares the host kernel) or auto", O_RUNTIME },
+	{ "accel", 0, "NAME", "auto, kvm or tcg (emulation: slow)", O_ACCEL },
+	{ "image", 0, "host|dir:PATH", "root file system (default: host)", O_IMAGE },
+	{ "kernel", 'k', "PATH", "guest kernel, bzImage or ELF", O_KERNEL },
+	{ "cpus", 0, "N", "CPUs", O_CPUS },
+	{ "memory", 0, "SIZE", "memory, as 512m or 4g", O_MEMORY },
+	{ "disk", 0, "SIZE", "size of the writable layer", O_DISK },
+	{ "pids", 0, "N", "processes and threads at once", O_PIDS },
+	{ "timeout", 0, "TIME", "end the command after TIME (90, 1.5h); from its start",
+	  O_TIMEOUT },
+	{ "interactive", 'i', NULL, "use a terminal (default when stdin and stdout are one)",
+	  O_INTERACTIVE },
+	{ "separate-stderr", 0, NULL, "with a terminal: keep stderr apart", O_SEPARATE },
+	{ "json", 0, NULL, "print one JSON event a line", O_JSON },
+	{ "keep", 0, NULL, "keep the session's directory for inspection", O_KEEP },
+	{ "dry-run", 0, NULL, "print the plan and start nothing", O_DRY },
+	{ "help", 'h', NULL, "this text", O_HELP },
+};
+
+void run_options_help(void)
+{
+	printf("usage: sendbox run [options] -- PROGRAM [ARG...]\n\n"
+	       "Run PROGRAM in a sandbox of its own with the current folder inside.\n\n");
+	cli_options_help(run_table, SB_ARRAY_LEN(run_table));
+}
+
+static int number(const char *name, const char *text, uint64_t min, uint64_t max, uint64_t *ret,
+		  struct sb_err *err)
+{
+	if (sb_num_u64(text, min, max, ret) < 0)
+		return sb_err_set(err, -EINVAL,
+				  "--%s \"%.60s\": must be a whole number from %llu to %llu", name,
+				  text, (unsigned long long)min, (unsigned long long)max);
+	return 0;
+}
+
+static int size(const char *name, const char *text, uint64_t *ret, struct sb_err *err)
+{
+	if (sb_num_size(text, ret) < 0)
+		return sb_err_set(err, -EINVAL,
+				  "--%s \"%.60s\": must be a size such as 512m, 1.5g (a bare number "
+				  "is MiB)",
+				  name, text);
+	return 0;
+}
+
+static int take(struct run_options *o, int id, const char *v, struct sb_err *err)
+{
+	uint64_t n = 0;
+	int r = 0;
+
+	switch (id) {
+	case O_PROJECT:
+		o->project = v;
+		break;
+	case O_MOUNT:
+		if (o->n_mounts == SB_ARRAY_LEN(o->mounts))
+			return sb_err_set(err, -EINVAL, "too many --mount options (at most 23)");
+		o->mounts[o->n_mounts++] = v;
+		break;
+	case O_ENV:
+		if (o->n_env == SB_ARRAY_LEN(o->env))
+			return sb_err_set(err, -EINVAL, "too many --env options");
+		o->env[o->n_env++] = v;
+		break;
+	case O_RUNTIME:
+		o->runtime = v;
+		break;
+	case O_ACCEL:
+		o->accel = v;
+		break;
+	case O_IMAGE:
+		o->image = v;
+		break;
+	case O_KERNEL:
+		o->kernel = v;
+		break;
+	case O_CPUS:
+		r = number("cpus", v, 1, 256, &n, err);
+		o->cpus = (uint32_t)n;
+		break;
+	case O_MEMORY:
+		r = size("memory", v, &o->memory_bytes, err);
+		break;
+	case O_DISK:
+		r = size("disk", v, &o->disk_bytes, err);
+		break;
+	case O_PIDS:
+		r = number("pids", v, 4, 4194304, &n, err);
+		o->pids = (uint32_t)n;
+		break;
+	case O_TIMEOUT:
+		if (sb_num_duration_ms(v, &o->timeout_ms) < 0)
+			r = sb_err_set(err, -EINVAL,
+				       "--timeout \"%.60s\": must be a time such as 30, 90s, 1.5h",
+				       v);
+		break;
+	case O_INTERACTIVE:
+		o->interactive = true;
+		break;
+	case O_SEPARATE:
+		o->separate_stderr = true;
+		break;
+	case O_JSON:
+		o->json = true;
+		break;
+	case O_KEEP:
+		o->keep = true;
+		break;
+	case O_DRY:
+		o->dry_run = true;
+		break;
+	case O_HELP:
+		o->help = true;
+		break;
+	default:
+		sb_assert(false);
+	}
+	return r;
+}
+
+static bool one_of(const char *v, const char *a, const char *b, const char *c)
+{
+	return strcmp(v, a) == 0 || strcmp(v, b) == 0 || strcmp(v, c) == 0;
+}
+
+static int check_words(const struct run_options *o, struct sb_err *err)
+{
+	static const char *const later[] = { "kata", "apple", "hyperlight", "kubernetes" };
+
+	for (size_t i = 0; o->runtime && i < SB_ARRAY_LEN(later); i++)
+		if (strcmp(o->runtime, later[i]) == 0)
+			return sb_err_set(err, -EINVAL, "--runtime %s: not available yet",
+					  o->runtime);
+	if (o->runtime && !one_of(o->runtime, "microvm", "namespace", "auto"))
+		return sb_err_set(err, -EINVAL,
+				  "--runtime \"%.60s\": must be microvm, namespace or auto",
+				  o->runtime);
+	if (o->accel && !one_of(o->accel, "auto", "kvm", "tcg"))
+		return sb_err_set(err, -EINVAL, "--accel \"%.60s\": must be auto, kvm or tcg",
+				  o->accel);
+	if (o->image && strcmp(o->image, "host") != 0 && strncmp(o->image, "dir:", 4) != 0)
+		return sb_err_set(err, -EINVAL,
+				  "--image \"%.200s\": must be host or dir:PATH (other images are "
+				  "not available yet)",
+				  o->image);
+	if (o->runtime && strcmp(o->runtime, "namespace") == 0 && (o->accel || o->kernel))
+		return sb_err_set(err, -EINVAL,
+				  "--accel and --kernel are for the microvm runtime; the namespace "
+				  "runtime uses the host's kernel");
+	if (o->json && o->interactive)
+		return sb_err_set(err, -EINVAL, "--json and --interactive exclude each other");
+	return 0;
+}
+
+int run_options_parse(int argc, char **argv, struct run_options *ret, struct sb_err *err)
+{
+	struct run_options o = { 0 };
+	const char *value;
+	bool dashes;
+	int at = 0;
+
+	for (;;) {
+		int id = cli_options_next(run_table, SB_ARRAY_LEN(run_table), argc, argv, &at,
+					  &value, &dashes, err);
+		int r;
+
+		if (id < 0)
+			return id;
+		if (id == 0)
+			break;
+		r = take(&o, id, value, err);
+		if (r < 0)
+			return r;
+	}
+	if (o.help) {
+		*ret = o;
+		return 0;
+	}
+	if (at >= argc)
+		return sb_err_set(err, -EINVAL,
+				  "no program to run; write: sendbox run [options] -- PROGRAM "
+				  "[ARG...]");
+	if (!dashes)
+		return sb_err_set(err, -EINVAL,
+				  "agents by name (\"%.60s\") are not available yet; to run a "
+				  "program write: sendbox run -- %.60s",
+				  argv[at], argv[at]);
+	o.argv = argv + at;
+	if (o.argv[0][0] == '\0')
+		return sb_err_set(err, -EINVAL, "the program's name is empty");
+	if (check_words(&o, err) < 0)
+		return -EINVAL;
+	*ret = o;
+	return 0;
+}

@@ -1,0 +1,62 @@
+#ifndef SB_HOST_CLI_OPTIONS_H
+#define SB_HOST_CLI_OPTIONS_H
+/*
+ * Option tables. One table per command drives the parser, the help text and the check that the
+ * man page names every option. Long options take "--name VALUE" or "--name=VALUE"; no
+ * abbreviations. Parsing stops at "--" or at the first word that is no option.
+ */
+#include "base/err.h"
+
+struct cli_option {
+	const char *name;     /* long name without the dashes */
+	char letter;          /* 0 = none */
+	const char *arg;      /* NULL = a switch */
+	const char *help;
+	int id;
+};
+
+/*
+ * cli_options_next - step through argv
+ * @at: index, starts at 0; afterwards the index of the first operand
+ * @ret_value: the option's argument; borrowed from argv
+ *
+ * Return: the option's id (> 0); 0 at the end; -EINVAL with the text in @err.
+ */
+SB_MUST_CHECK int cli_options_next(const struct cli_option *table, size_t n, int argc, char **argv,
+				   int *at, const char **ret_value, bool *ret_dashes,
+				   struct sb_err *err);
+void cli_options_help(const struct cli_option *table, size_t n);
+
+enum cli_interactive { CLI_TTY_AUTO = 0, CLI_TTY_ON };
+
+struct run_options {
+	const char *project;
+	const char *mounts[64]; /* as given */
+	size_t n_mounts;
+	const char *env[512];
+	size_t n_env;
+	const char *runtime; /* microvm, namespace, auto */
+	const char *accel;   /* auto, kvm, tcg */
+	const char *image;
+	const char *kernel;
+	const char *name_hint;
+	uint32_t cpus;         /* 0 = not given */
+	uint64_t memory_bytes; /* 0 = not given */
+	uint64_t disk_bytes;
+	uint32_t pids;
+	uint64_t timeout_ms;
+	bool interactive;
+	bool separate_stderr;
+	bool json;
+	bool keep;
+	bool dry_run;
+	bool help;
+	char **argv; /* the command, NULL-terminated; borrowed */
+};
+
+/* Return: 0; -EINVAL. */
+SB_MUST_CHECK int run_options_parse(int argc, char **argv, struct run_options *ret,
+				    struct sb_err *err);
+void run_options_help(void);
+
+#endif

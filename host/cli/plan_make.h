@@ -1,0 +1,19 @@
+#ifndef SB_HOST_CLI_PLAN_MAKE_H
+#define SB_HOST_CLI_PLAN_MAKE_H
+/* From options and the caller's surroundings to a plan. */
+#include "core/plan.h"
+#include "options.h"
+#include "provider/provider.h"
+
+/*
+ * plan_make - fill a plan, the provider's parts included (its prepare runs)
+ * @pub: the host's public key
+ * @ret_fail: enum sb_fail of a failure
+ *
+ * Return: 0; -errno with text in @err.
+ */
+SB_MUST_CHECK int plan_make(const struct run_options *o, const struct sb_dirs *dirs,
+			    const uint8_t pub[32], struct sb_plan **ret, uint32_t *ret_fail,
+			    struct sb_err *err);
+
+#endif

@@ -1,0 +1,63 @@
+#include "term.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+static struct termios saved;
+static int saved_fd = -1;
+
+static void at_exit(void)
+{
+	cli_term_restore(true);
+}
+
+int cli_term_raw(int fd)
+{
+	static bool registered;
+	struct termios t;
+
+	if (tcgetattr(fd, &saved) < 0)
+		return -errno;
+	t = saved;
+	cfmakeraw(&t);
+	if (!registered) {
+		if (atexit(at_exit) != 0)
+			return -ENOMEM;
+		registered = true;
+	}
+	if (tcsetattr(fd, TCSANOW, &t) < 0)
+		return -errno;
+	saved_fd = fd;
+	return 0;
+}
+
+void cli_term_restore(bool abnormal)
+{
+	/* cursor on, bracketed paste, mouse and application modes off, main screen, plain text */
+	static const char reset[] = "\033[?1000l\033[?1002l\033[?1003l\033[?1006l\033[?2004l"
+				    "\033[?1l\033>\033[?1049l\033[?25h\033[0m\r\n";
+
+	if (saved_fd < 0)
+		return;
+	(void)tcsetattr(saved_fd, TCSANOW, &saved);
+	if (abnormal && sb_fd_write_all(saved_fd, reset, sizeof(reset) - 1) < 0)
+		errno = 0; /* the terminal is gone: nothing to restore */
+	saved_fd = -1;
+}
+
+void cli_term_size(int fd, uint16_t *rows, uint16_t *cols)
+{
+	struct winsize ws;
+
+	*rows = 24;
+	*cols = 80;
+	if (ioctl(fd, TIOCGWINSZ, &ws) == 0 && ws.ws_row > 0 && ws.ws_col > 0) {
+		*rows = ws.ws_row;
+		*cols = ws.ws_col;
+	}
+}

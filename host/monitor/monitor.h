@@ -1,0 +1,87 @@
+#ifndef SB_HOST_MONITOR_MONITOR_H
+#define SB_HOST_MONITOR_MONITOR_H
+/*
+ * The parent of one session. It starts all other processes, wires them with socket pairs, owns
+ * life and clean-up, and parses nothing that comes from the guest except the fixed-size messages
+ * of sendbox-channel.
+ */
+#include "core/plan.h"
+#include "os/loop.h"
+#include "provider/provider.h"
+#include "wire/ipc.h"
+
+enum mon_state {
+	MON_IDLE = 0,  /* waiting for START */
+	MON_STARTING,  /* processes are up, guest not ready yet */
+	MON_RUNNING,   /* the plan's command runs (or is about to) */
+	MON_CLOSING,   /* outcome known; orderly close under way, bounded by a timer */
+	MON_REAPING,   /* everything was told to end; waiting for the last process */
+	MON_GONE,
+};
+
+struct monitor;
+
+struct mon_child {
+	struct monitor *m;
+	const char *role; /* static text for messages */
+	pid_t pid;        /* 0 = not running */
+	int pidfd;
+	struct sb_io io;
+};
+
+#define MON_MAX_FS (SB_PLAN_MAX_MOUNTS + 1)
+
+struct monitor {
+	struct sb_loop *loop;
+	struct sb_dirs dirs;
+	const char *session_path;
+	int session_dir; /* owned */
+	int lock;        /* owned; released with the process */
+	enum mon_state state;
+	struct sb_plan *plan;
+	int plan_memfd;
+	struct sb_ipc_start start; /* wiped once the channel has it */
+	bool keep;
+
+	int cli;     /* ipc */
+	int chan;    /* ipc; -1 = not started */
+	struct sb_io cli_io;
+	struct sb_io chan_io;
+	int std[3]; /* the user's descriptors until the channel has them */
+	int console;
+	int pids;
+	bool tty_saved;
+	void *termios; /* struct termios of std[0] at start */
+	int tty;
+
+	const struct sb_provider *provider;
+	struct sb_guest guest;
+	bool have_guest;
+	struct mon_child guest_child;
+	struct mon_child chan_child;
+	struct mon_child fs[MON_MAX_FS];
+	size_t n_fs;
+
+	struct sb_timer timer;   /* start deadline, then --timeout, then the closing grace */
+	struct sb_timer grace;   /* after a cancel or a time-out: until SIGKILL, then the end */
+	uint16_t rows;
+	uint16_t cols;
+	bool cancelling;
+	bool cli_gone;
+	struct sb_ipc_done done; /* the first outcome */
+	bool have_outcome;
+};
+
+/* children.c */
+SB_MUST_CHECK int mon_start_channel(struct monitor *m, int *ret_guest_end, struct sb_err *err);
+SB_MUST_CHECK int mon_start_fs(struct monitor *m, int guest_ends[MON_MAX_FS], struct sb_err *err);
+SB_MUST_CHECK int mon_watch(struct monitor *m, struct mon_child *c, const char *role, pid_t pid,
+			    int *pidfd, sb_io_fn *fn);
+void mon_record_pid(struct monitor *m, pid_t pid);
+void mon_kill(struct mon_child *c);
+
+/* session.c: the state machine */
+void mon_on_cli(struct sb_io *io, uint32_t events);
+void mon_child_ended(struct mon_child *c);
+
+#endif

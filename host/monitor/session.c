@@ -1,0 +1,560 @@
+/*
+ * Theory of operation. States: IDLE -> STARTING -> RUNNING -> CLOSING -> REAPING -> GONE.
+ * The first outcome wins (settle); whatever happens later is only clean-up. Every state but
+ * RUNNING is bounded by `timer`; RUNNING is bounded by it only when the plan has a time-out.
+ *
+ *   STARTING  processes started; READY moves on, the guest's end or FAILED ends it
+ *   RUNNING   the command runs; EXITED is the normal outcome
+ *   CLOSING   the guest is asked to sync and leave (CHAN_CLOSE); at most CLOSE_GRACE
+ *   REAPING   guest killed, then all helpers; when the last one is reaped: destroy, remove, DONE
+ *
+ * A cancel or time-out in RUNNING settles the outcome at once, passes the signal on, and gives the
+ * command until `grace` before SIGKILL and again before CLOSING is skipped.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "crypto/crypto.h"
+#include "monitor.h"
+#include "os/rmtree.h"
+
+#define S_NS 1000000000ULL
+#define CLOSE_GRACE (5 * S_NS)   /* sync of the guest's dirty pages included */
+#define CANCEL_GRACE (5 * S_NS)  /* from the signal to SIGKILL */
+#define KILL_GRACE (3 * S_NS)    /* from SIGKILL inside the guest to the end of the guest */
+#define START_SLACK (3 * S_NS)   /* the channel's own deadline fires first */
+
+static void begin_reaping(struct monitor *m);
+
+static void settle(struct monitor *m, uint32_t fail, const char *fmt, ...) SB_PRINTF(3, 4);
+static void settle(struct monitor *m, uint32_t fail, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (m->have_outcome)
+		return;
+	m->have_outcome = true;
+	m->done.fail = fail;
+	va_start(ap, fmt);
+	(void)vsnprintf(m->done.text, sizeof(m->done.text), fmt, ap);
+	va_end(ap);
+}
+
+static void to_chan(struct monitor *m, uint16_t type, const void *p, size_t len)
+{
+	if (m->chan >= 0 && sb_ipc_send(m->chan, type, p, len, NULL, 0) < 0)
+		sb_debug("message %u to the channel was lost", type);
+}
+
+static void to_cli(struct monitor *m, uint16_t type, const void *p, size_t len)
+{
+	if (!m->cli_gone && sb_ipc_send(m->cli, type, p, len, NULL, 0) < 0)
+		sb_debug("message %u to the command line was lost", type);
+}
+
+/* ---- the end ---- */
+
+/* When the command line is gone nobody else puts the user's terminal back. */
+static void restore_terminal(struct monitor *m)
+{
+	if (m->tty < 0 || !m->tty_saved || !m->cli_gone)
+		return;
+	(void)tcsetattr(m->tty, TCSANOW, m->termios);
+	m->tty_saved = false;
+}
+
+static void remove_session_dir(struct monitor *m, struct sb_err *err)
+{
+	sb_autofree char *copy = strdup(m->session_path);
+	sb_autofd int parent = -1;
+	char *slash = copy ? strrchr(copy, '/') : NULL;
+	int r;
+
+	if (m->keep || !slash)
+		return;
+	*slash = '\0';
+	parent = open(copy, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	r = parent < 0 ? -errno : sb_rmtree(parent, slash + 1);
+	if (r < 0)
+		(void)sb_err_add(err, r, "cannot remove %s: %s", m->session_path, strerror(-r));
+}
+
+static void finish(struct monitor *m)
+{
+	struct sb_err err = { 0 };
+
+	m->state = MON_GONE;
+	sb_timer_del(&m->timer);
+	sb_timer_del(&m->grace);
+	if (m->have_guest && m->provider->destroy(&m->guest, &err) < 0)
+		sb_debug("destroy: %s", err.text);
+	m->have_guest = false;
+	remove_session_dir(m, &err);
+	restore_terminal(m);
+	if (err.code != 0) {
+		size_t n = strnlen(m->done.text, sizeof(m->done.text));
+
+		(void)snprintf(m->done.text + n, sizeof(m->done.text) - n, "%sclean-up: %.200s",
+			       n > 0 ? "; " : "", err.text);
+		settle(m, SB_FAIL_INTERNAL, "%s", m->done.text);
+	}
+	if (!m->have_outcome)
+		settle(m, SB_FAIL_INTERNAL, "the session ended without a result");
+	to_cli(m, SB_IPC_DONE, &m->done, sizeof(m->done));
+	sb_loop_stop(m->loop, 0);
+}
+
+static bool all_reaped(const struct monitor *m)
+{
+	if (m->guest_child.pid > 0 || m->chan_child.pid > 0)
+		return false;
+	for (size_t i = 0; i < m->n_fs; i++)
+		if (m->fs[i].pid > 0)
+			return false;
+	return true;
+}
+
+static void begin_reaping(struct monitor *m)
+{
+	if (m->state >= MON_REAPING)
+		return;
+	m->state = MON_REAPING;
+	sb_timer_del(&m->timer);
+	sb_timer_del(&m->grace);
+	if (m->have_guest)
+		m->provider->stop(&m->guest);
+	mon_kill(&m->guest_child);
+	mon_kill(&m->chan_child);
+	for (size_t i = 0; i < m->n_fs; i++)
+		mon_kill(&m->fs[i]);
+	if (all_reaped(m))
+		finish(m);
+}
+
+static void on_close_late(struct sb_timer *t)
+{
+	begin_reaping(t->owner);
+}
+
+/* Ask the guest to leave in order; whatever happens, reaping follows soon. */
+static void begin_closing(struct monitor *m)
+{
+	if (m->state == MON_STARTING || m->state == MON_IDLE) {
+		begin_reaping(m);
+		return;
+	}
+	if (m->state != MON_RUNNING)
+		return;
+	m->state = MON_CLOSING;
+	sb_timer_del(&m->grace);
+	to_chan(m, SB_IPC_CHAN_CLOSE, NULL, 0);
+	sb_timer_set(m->loop, &m->timer, CLOSE_GRACE, on_close_late, m);
+}
+
+static void on_kill_late(struct sb_timer *t)
+{
+	begin_reaping(t->owner);
+}
+
+static void kill_command(struct monitor *m)
+{
+	struct sb_ipc_signal s = { .cmd = 0, .signo = SIGKILL };
+
+	to_chan(m, SB_IPC_CHAN_KILL, &s, sizeof(s));
+	sb_timer_set(m->loop, &m->grace, KILL_GRACE, on_kill_late, m);
+}
+
+static void on_cancel_late(struct sb_timer *t)
+{
+	kill_command(t->owner);
+}
+
+static void on_timeout(struct sb_timer *t)
+{
+	struct monitor *m = t->owner;
+
+	if (m->state == MON_STARTING) {
+		settle(m, SB_FAIL_TIMEOUT, "the guest was not ready in time");
+		begin_reaping(m);
+		return;
+	}
+	settle(m, SB_FAIL_TIMEOUT, "the command ran longer than its time-out of %llu.%03llu s",
+	       (unsigned long long)m->plan->timeout_ms / 1000,
+	       (unsigned long long)m->plan->timeout_ms % 1000);
+	kill_command(m);
+}
+
+static void cancel(struct monitor *m, uint32_t signo)
+{
+	struct sb_ipc_signal s = { .cmd = 0, .signo = signo };
+
+	settle(m, SB_FAIL_CANCELLED, "cancelled");
+	if (m->cancelling || m->state != MON_RUNNING) {
+		begin_reaping(m);
+		return;
+	}
+	m->cancelling = true;
+	to_chan(m, SB_IPC_SIGNAL, &s, sizeof(s));
+	sb_timer_set(m->loop, &m->grace, CANCEL_GRACE, on_cancel_late, m);
+}
+
+/* ---- processes ---- */
+
+/* The last line that the guest wrote, for the message about its early end. */
+static void console_tail(struct monitor *m, char *out, size_t cap)
+{
+	char buf[1024];
+	struct stat st;
+	ssize_t n = -1;
+	char *line;
+
+	out[0] = '\0';
+	if (m->console >= 0 && fstat(m->console, &st) == 0) {
+		sb_autofd int fd = openat(m->session_dir, "console.log", O_RDONLY | O_CLOEXEC);
+		off_t from = st.st_size > (off_t)sizeof(buf) - 1
+				     ? st.st_size - (off_t)sizeof(buf) + 1
+				     : 0;
+
+		if (fd >= 0)
+			n = pread(fd, buf, sizeof(buf) - 1, from);
+	}
+	if (n <= 0)
+		return;
+	while (n > 0 && (buf[n - 1] == '\n' || buf[n - 1] == '\r'))
+		n--;
+	buf[n] = '\0';
+	line = strrchr(buf, '\n');
+	(void)snprintf(out, cap, ": %.300s", line ? line + 1 : buf);
+}
+
+static void describe_end(const struct mon_child *c, int status, char *out, size_t cap)
+{
+	if (WIFSIGNALED(status))
+		(void)snprintf(out, cap, "the %s was killed by signal %d", c->role,
+			       WTERMSIG(status));
+	else
+		(void)snprintf(out, cap, "the %s ended with status %d", c->role,
+			       WEXITSTATUS(status));
+}
+
+void mon_child_ended(struct mon_child *c)
+{
+	struct monitor *m = c->m;
+	char what[96];
+	char tail[400];
+	int status = 0;
+
+	if (waitpid(c->pid, &status, WNOHANG) == 0)
+		return;
+	sb_io_del(&c->io);
+	sb_fd_close(&c->pidfd);
+	c->pid = 0;
+	describe_end(c, status, what, sizeof(what));
+	sb_debug("%s", what);
+	if (m->state == MON_REAPING) {
+		if (all_reaped(m))
+			finish(m);
+		return;
+	}
+	if (m->state == MON_CLOSING && c == &m->guest_child) {
+		begin_reaping(m);
+		return;
+	}
+	if (c == &m->guest_child) {
+		console_tail(m, tail, sizeof(tail));
+		settle(m, SB_FAIL_GUEST, "%s%s%s", what,
+		       m->state == MON_STARTING ? " before it was ready" : "", tail);
+	} else {
+		settle(m, SB_FAIL_INTERNAL, "%s", what);
+	}
+	begin_reaping(m);
+}
+
+static void on_guest(struct sb_io *io, uint32_t events)
+{
+	(void)events;
+	mon_child_ended(io->owner);
+}
+
+/* ---- messages of the channel process ---- */
+
+static void on_ready(struct monitor *m)
+{
+	struct sb_ipc_run run = { .cmd = 0, .rows = m->rows, .cols = m->cols };
+	int r;
+
+	if (m->state != MON_STARTING)
+		return;
+	sb_timer_del(&m->timer);
+	m->state = MON_RUNNING;
+	r = sb_ipc_send(m->chan, SB_IPC_CHAN_RUN, &run, sizeof(run), m->std, 3);
+	for (int i = 0; i < 3; i++)
+		sb_fd_close(&m->std[i]);
+	if (r < 0) {
+		settle(m, SB_FAIL_INTERNAL, "cannot reach the channel process: %s", strerror(-r));
+		begin_reaping(m);
+	}
+}
+
+static void on_exited(struct monitor *m, const struct sb_ipc_exited *x)
+{
+	if (!m->have_outcome) {
+		m->have_outcome = true;
+		m->done.fail = SB_FAIL_NONE;
+		m->done.exit = *x;
+	}
+	begin_closing(m);
+}
+
+static int on_chan_message(struct monitor *m, const struct sb_ipc_msg *msg)
+{
+	const void *p;
+
+	switch (msg->type) {
+	case SB_IPC_READY:
+		if (!sb_ipc_get(msg, 0, 0))
+			return -EBADMSG;
+		on_ready(m);
+		return 0;
+	case SB_IPC_STARTED:
+		p = sb_ipc_get(msg, sizeof(struct sb_ipc_started), 0);
+		if (!p || m->state != MON_RUNNING)
+			return p ? 0 : -EBADMSG;
+		if (m->plan->timeout_ms > 0)
+			sb_timer_set(m->loop, &m->timer, m->plan->timeout_ms * 1000000ULL,
+				     on_timeout, m);
+		to_cli(m, SB_IPC_STARTED, p, sizeof(struct sb_ipc_started));
+		return 0;
+	case SB_IPC_EXITED:
+		p = sb_ipc_get(msg, sizeof(struct sb_ipc_exited), 0);
+		if (!p)
+			return -EBADMSG;
+		on_exited(m, p);
+		return 0;
+	case SB_IPC_FAILED: {
+		struct sb_ipc_failed f;
+
+		p = sb_ipc_get(msg, sizeof(f), 0);
+		if (!p)
+			return -EBADMSG;
+		memcpy(&f, p, sizeof(f));
+		f.text[sizeof(f.text) - 1] = '\0';
+		if (m->state == MON_CLOSING) { /* the command's result is known already */
+			begin_reaping(m);
+			return 0;
+		}
+		settle(m, f.fail >= SB_FAIL_PLAN && f.fail <= SB_FAIL_INTERNAL ? f.fail
+									       : SB_FAIL_GUEST,
+		       "%.499s", f.text);
+		begin_reaping(m);
+		return 0;
+	}
+	case SB_IPC_CLOSED:
+		if (m->state == MON_CLOSING)
+			begin_reaping(m);
+		return 0;
+	default:
+		return -EBADMSG;
+	}
+}
+
+static void on_chan(struct sb_io *io, uint32_t events)
+{
+	struct monitor *m = io->owner;
+	sb_automsg struct sb_ipc_msg msg = { 0 };
+	int r = sb_ipc_recv(m->chan, &msg);
+
+	(void)events;
+	if (r == -EAGAIN)
+		return;
+	if (r == 0)
+		r = on_chan_message(m, &msg);
+	if (r == 0)
+		return;
+	sb_io_del(&m->chan_io);
+	sb_fd_close(&m->chan);
+	if (m->state >= MON_REAPING)
+		return;
+	if (r == SB_IPC_EOF && m->chan_child.pid > 0)
+		return; /* its end is told by its descriptor, with the reason */
+	settle(m, SB_FAIL_INTERNAL, "the channel process sent a malformed message");
+	begin_reaping(m);
+}
+
+/* ---- start ---- */
+
+static int load_plan(struct monitor *m, struct sb_err *err)
+{
+	sb_autofree char *bytes = NULL;
+	struct stat st;
+	int seals = fcntl(m->plan_memfd, F_GET_SEALS);
+	const int need = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK;
+
+	if (seals < 0 || (seals & need) != need)
+		return sb_err_set(err, -EPERM, "the plan is not sealed");
+	if (fstat(m->plan_memfd, &st) < 0 || st.st_size <= 0 || st.st_size > SB_PLAN_MAX_BYTES)
+		return sb_err_set(err, -EBADMSG, "the plan has no sane size");
+	bytes = malloc((size_t)st.st_size);
+	if (!bytes)
+		return -ENOMEM;
+	if (pread(m->plan_memfd, bytes, (size_t)st.st_size, 0) != st.st_size)
+		return sb_err_set(err, -EIO, "the plan cannot be read");
+	if (!sb_sign_verify(bytes, (size_t)st.st_size, m->start.signature, m->start.public_key))
+		return sb_err_set(err, -EKEYREJECTED, "the plan's signature is wrong");
+	return sb_plan_parse(bytes, (size_t)st.st_size, &m->plan, err);
+}
+
+static int start_guest(struct monitor *m, int guest_end, struct sb_err *err)
+{
+	int ends[MON_MAX_FS];
+	struct sb_start s = { .plan = m->plan,
+			      .dirs = &m->dirs,
+			      .session_dir = m->session_dir,
+			      .session_path = m->session_path,
+			      .carrier = guest_end,
+			      .fs_socks = ends,
+			      .public_key = m->start.public_key,
+			      .console = m->console };
+	int r = 0;
+
+	for (size_t i = 0; i < MON_MAX_FS; i++)
+		ends[i] = -1;
+	if (m->provider->is_vm) {
+		r = mon_start_fs(m, ends, err);
+		s.n_fs_socks = m->plan->n_mounts + 1;
+	}
+	if (r == 0)
+		r = m->provider->start(&s, &m->guest, err);
+	for (size_t i = 0; i < MON_MAX_FS; i++)
+		sb_fd_close(&ends[i]);
+	if (r < 0)
+		return r;
+	m->have_guest = true;
+	{
+		int pidfd = fcntl(m->guest.pidfd, F_DUPFD_CLOEXEC, 3);
+
+		if (pidfd < 0)
+			return sb_err_set(err, -errno, "pidfd: %s", strerror(errno));
+		r = mon_watch(m, &m->guest_child, "guest", m->guest.pid, &pidfd, on_guest);
+	}
+	return r < 0 ? sb_err_set(err, r, "cannot watch the guest: %s", strerror(-r)) : 0;
+}
+
+static int start_session(struct monitor *m, struct sb_err *err)
+{
+	sb_autofd int guest_end = -1;
+	int r = load_plan(m, err);
+
+	if (r < 0) {
+		settle(m, SB_FAIL_PLAN, "plan refused: %.400s", err->text);
+		return r;
+	}
+	m->provider = sb_provider_get(m->plan->provider);
+	if (!m->provider)
+		return sb_err_set(err, -ENOSYS, "this build has no such runtime");
+	m->console = openat(m->session_dir, "console.log",
+			    O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	m->pids = openat(m->session_dir, "pids",
+			 O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (m->console < 0 || m->pids < 0)
+		return sb_err_set(err, -errno, "cannot write to %s: %s", m->session_path,
+				  strerror(errno));
+	r = mon_start_channel(m, &guest_end, err);
+	if (r == 0)
+		r = sb_io_set(m->loop, &m->chan_io, m->chan, EPOLLIN, on_chan, m);
+	if (r == 0)
+		r = start_guest(m, guest_end, err);
+	return r;
+}
+
+static void on_start(struct monitor *m, struct sb_ipc_msg *msg)
+{
+	const void *p = sb_ipc_get(msg, sizeof(struct sb_ipc_start), 4);
+	struct sb_err err = { 0 };
+	int r;
+
+	if (!p || m->state != MON_IDLE) {
+		settle(m, SB_FAIL_INTERNAL, "malformed start message");
+		begin_reaping(m);
+		return;
+	}
+	memcpy(&m->start, p, sizeof(m->start));
+	m->keep = m->start.keep != 0;
+	m->plan_memfd = sb_fd_take(&msg->fds[0]);
+	for (int i = 0; i < 3; i++)
+		m->std[i] = sb_fd_take(&msg->fds[i + 1]);
+	m->tty = fcntl(m->std[0], F_DUPFD_CLOEXEC, 3);
+	m->tty_saved = m->tty >= 0 && tcgetattr(m->tty, m->termios) == 0;
+	if (!m->tty_saved)
+		sb_fd_close(&m->tty);
+	m->state = MON_STARTING;
+	r = start_session(m, &err);
+	if (r < 0) {
+		settle(m, SB_FAIL_PROVIDER, "%s", err.code ? err.text : strerror(-r));
+		begin_reaping(m);
+		return;
+	}
+	sb_timer_set(m->loop, &m->timer,
+		     (m->plan->accel == SB_ACCEL_TCG ? 120 * S_NS : 30 * S_NS) + START_SLACK,
+		     on_timeout, m);
+}
+
+/* ---- messages of the command line ---- */
+
+void mon_on_cli(struct sb_io *io, uint32_t events)
+{
+	struct monitor *m = io->owner;
+	sb_automsg struct sb_ipc_msg msg = { 0 };
+	const void *p;
+	int r = sb_ipc_recv(m->cli, &msg);
+
+	(void)events;
+	if (r == -EAGAIN)
+		return;
+	if (r != 0) { /* the command line died or misbehaves: nobody waits for a result */
+		sb_io_del(&m->cli_io);
+		m->cli_gone = true;
+		settle(m, SB_FAIL_CANCELLED, "the command line program is gone");
+		if (m->state == MON_RUNNING)
+			kill_command(m); /* then EXITED leads to an orderly close */
+		else
+			begin_closing(m);
+		return;
+	}
+	switch (msg.type) {
+	case SB_IPC_START:
+		on_start(m, &msg);
+		break;
+	case SB_IPC_CANCEL:
+		p = sb_ipc_get(&msg, sizeof(struct sb_ipc_signal), 0);
+		cancel(m, p ? ((const struct sb_ipc_signal *)p)->signo : SIGTERM);
+		break;
+	case SB_IPC_RESIZE:
+		p = sb_ipc_get(&msg, sizeof(struct sb_ipc_resize), 0);
+		if (p) {
+			m->rows = ((const struct sb_ipc_resize *)p)->rows;
+			m->cols = ((const struct sb_ipc_resize *)p)->cols;
+			if (m->state == MON_RUNNING)
+				to_chan(m, SB_IPC_RESIZE, p, sizeof(struct sb_ipc_resize));
+		}
+		break;
+	case SB_IPC_SIGNAL:
+		p = sb_ipc_get(&msg, sizeof(struct sb_ipc_signal), 0);
+		if (p && m->state == MON_RUNNING)
+			to_chan(m, SB_IPC_SIGNAL, p, sizeof(struct sb_ipc_signal));
+		break;
+	default:
+		sb_debug("message %u ignored", msg.type);
+	}
+}
