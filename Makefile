@@ -1,0 +1,21 @@
+# Verbs only; the build itself is meson's. Every verb does its own set-up.
+BUILD ?= build
+PREFIX ?= /usr/local
+DESTDIR ?=
+Q = sh build-aux/
+
+.PHONY: all demo build test check asan fuzz bench lint cross install clean
+
+all: build
+
+demo: ; @$(Q)setup run && $(Q)build $(BUILD) && $(Q)kernel $(BUILD) && sh scripts/demo $(BUILD)
+test: ; @$(Q)setup test && $(Q)build $(BUILD) && $(Q)kernel $(BUILD) && tests/run $(BUILD)
+build: ; @$(Q)build $(BUILD)
+check: build ; @meson test -C $(BUILD) --suite unit --suite fuzz --suite lint
+asan: ; @$(Q)build $(BUILD)-asan -Db_sanitize=address,undefined && tests/run $(BUILD)-asan unit fuzz
+fuzz: ; @tests/fuzz/run $(BUILD)-fuzz
+bench: build ; @tests/bench/run $(BUILD)
+lint: build ; @build-aux/lint $(BUILD)
+cross: ; @$(Q)cross $(BUILD)-aarch64
+install: build ; @DESTDIR="$(DESTDIR)" $(Q)install $(BUILD) "$(PREFIX)"
+clean: ; @rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz $(BUILD)-aarch64
