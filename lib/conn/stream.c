@@ -1,0 +1,402 @@
+/* The streams of a channel: table, states, credit, delivery. See the theory in chan.c. */
+#include "chan_i.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct sb_stream *stream_find(struct sb_chan *c, uint32_t id)
+{
+	for (size_t i = 0; i < SB_CHAN_MAX_STREAMS; i++)
+		if (c->streams[i].id == id)
+			return &c->streams[i];
+	return NULL;
+}
+
+static void drop_buffer(struct sb_stream *s)
+{
+	free(s->buf);
+	s->buf = NULL;
+	s->head = 0;
+	s->len = 0;
+	s->room = 0;
+}
+
+void stream_free(struct sb_stream *s)
+{
+	struct sb_chan *c = s->chan;
+
+	if (c->reserved_for == s) {
+		c->reserved->reserved = false;
+		c->reserved = NULL;
+		c->reserved_for = NULL;
+	}
+	drop_buffer(s);
+	*s = (struct sb_stream){ .chan = c };
+}
+
+void stream_free_all(struct sb_chan *c)
+{
+	for (size_t i = 0; i < SB_CHAN_MAX_STREAMS; i++)
+		if (c->streams[i].id != 0)
+			stream_free(&c->streams[i]);
+}
+
+/* Who sends on which kind: the host on STDIN and TERMINAL, the guest on all but STDIN. */
+static void set_up(struct sb_chan *c, struct sb_stream *s, uint32_t id, enum sb_stream_kind kind,
+		   uint32_t cmd)
+{
+	bool host_sends = kind == SB_STREAM_STDIN || kind == SB_STREAM_TERMINAL;
+	bool guest_sends = kind != SB_STREAM_STDIN;
+	bool host = c->role == SB_CHAN_HOST;
+	bool receives = host ? guest_sends : host_sends;
+
+	*s = (struct sb_stream){ .chan = c, .id = id, .cmd = cmd, .kind = (uint8_t)kind };
+	s->class = host_sends ? CLASS_INTERACTIVE : CLASS_BULK;
+	s->sends = host ? host_sends : guest_sends;
+	s->tx = s->sends ? TX_OPEN : TX_EOF;
+	s->rx = receives ? RX_OPEN : RX_EOF;
+	s->clean = !receives;
+	s->eof_told = !receives;
+	s->tx_credit = s->sends ? SB_CHAN_WINDOW : 0;
+	s->rx_credit = receives ? SB_CHAN_WINDOW : 0;
+}
+
+static void put_le32(uint8_t *out, uint32_t v)
+{
+	for (size_t i = 0; i < 4; i++)
+		out[i] = (uint8_t)(v >> (8 * i));
+}
+
+int sb_stream_open(struct sb_chan *c, enum sb_stream_kind kind, uint32_t cmd,
+		   const struct sb_stream_ops *ops, void *owner, struct sb_stream **ret)
+{
+	struct sb_stream *s = stream_find(c, 0);
+	uint8_t body[8];
+
+	sb_assert(c->role == SB_CHAN_HOST && kind >= SB_STREAM_STDIN &&
+		  kind <= SB_STREAM_TERMINAL);
+	if (c->state != CHAN_OPEN)
+		return -ENOTCONN;
+	if (!s || c->next_id == UINT32_MAX)
+		return -ENOBUFS;
+	put_le32(body, (uint32_t)kind);
+	put_le32(body + 4, cmd);
+	if (!queue_frame(c, CLASS_CONTROL, SB_FRAME_OPEN, c->next_id, body, sizeof(body)))
+		return -ENOTCONN;
+	set_up(c, s, c->next_id++, kind, cmd);
+	sb_stream_attach(s, ops, owner);
+	*ret = s;
+	return 0;
+}
+
+void sb_stream_attach(struct sb_stream *s, const struct sb_stream_ops *ops, void *owner)
+{
+	s->ops = ops;
+	s->owner = owner;
+	s->app = true;
+}
+
+void *sb_stream_owner(const struct sb_stream *s)
+{
+	return s->owner;
+}
+
+/* --- what the sink took --- */
+
+static void taken(struct sb_stream *s, size_t n)
+{
+	s->rx_taken += (uint32_t)n;
+	if (s->rx == RX_OPEN && s->rx_taken >= SB_CHAN_WINDOW / 2 && !s->credit_due) {
+		s->credit_due = true;
+		s->chan->credits_due = true;
+		chan_want_flush(s->chan);
+	}
+}
+
+void stream_queue_credits(struct sb_chan *c)
+{
+	c->credits_due = false;
+	for (size_t i = 0; i < SB_CHAN_MAX_STREAMS; i++) {
+		struct sb_stream *s = &c->streams[i];
+		uint8_t body[4];
+
+		if (s->id == 0 || !s->credit_due)
+			continue;
+		s->credit_due = false;
+		/* nothing may follow our RESET, which is in another class */
+		if (!s->app || s->rx != RX_OPEN || s->tx >= TX_RESET_QUEUED)
+			continue;
+		put_le32(body, s->rx_taken);
+		if (!queue_frame(c, CLASS_CONTROL, SB_FRAME_CREDIT, s->id, body, sizeof(body)))
+			return;
+		s->rx_credit += s->rx_taken;
+		s->rx_taken = 0;
+	}
+}
+
+/* Offer bytes to the sink. Return: how many it took; the stream may be gone afterwards. */
+static size_t offer(struct sb_stream *s, const uint8_t *p, size_t len)
+{
+	uint32_t id = s->id;
+	size_t n;
+
+	s->delivering = true;
+	n = s->ops->data(s, p, len);
+	if (s->id != id || !s->app)
+		return len; /* closed by its own callback: the rest has nobody */
+	s->delivering = false;
+	sb_assert(n <= len);
+	s->full = n < len;
+	taken(s, n);
+	return n;
+}
+
+static int keep(struct sb_stream *s, const uint8_t *p, size_t len)
+{
+	uint32_t want = s->len + (uint32_t)len;
+
+	/* the credit check came first, so this can be no more than one window */
+	sb_assert(want <= SB_CHAN_WINDOW);
+	if (s->head > 0 && s->head + want > s->room) {
+		memmove(s->buf, s->buf + s->head, s->len);
+		s->head = 0;
+	}
+	if (want > s->room) {
+		uint32_t room = SB_MAX(want, SB_MIN(s->room * 2, SB_CHAN_WINDOW));
+		uint8_t *bigger = realloc(s->buf, room);
+
+		if (!bigger)
+			return -ENOMEM;
+		s->buf = bigger;
+		s->room = room;
+	}
+	memcpy(s->buf + s->head + s->len, p, len);
+	s->len = want;
+	return 0;
+}
+
+static void tell_eof(struct sb_stream *s)
+{
+	if (!s->clean || s->eof_told || s->len > 0 || s->delivering || !s->app)
+		return;
+	s->eof_told = true;
+	s->ops->eof(s);
+}
+
+static void drain(struct sb_stream *s)
+{
+	uint32_t id = s->id;
+
+	do {
+		s->resume_again = false;
+		s->full = false;
+		while (s->len > 0 && !s->full) {
+			size_t n = offer(s, s->buf + s->head, s->len);
+
+			if (s->id != id || !s->app)
+				return;
+			s->head += (uint32_t)n;
+			s->len -= (uint32_t)n;
+			if (s->len == 0)
+				drop_buffer(s);
+		}
+	} while (s->resume_again);
+	tell_eof(s);
+}
+
+void sb_stream_resume(struct sb_stream *s)
+{
+	struct sb_chan *c = s->chan;
+
+	if (c->state != CHAN_OPEN || !s->app)
+		return;
+	if (s->delivering) {
+		s->resume_again = true;
+		return;
+	}
+	chan_enter(c);
+	drain(s);
+	(void)chan_leave(c);
+}
+
+/* --- endings --- */
+
+static void queue_reset(struct sb_stream *s)
+{
+	s->tx = TX_RESET_QUEUED;
+	(void)queue_frame(s->chan, (enum chan_class)s->class, SB_FRAME_RESET, s->id, NULL, 0);
+}
+
+void stream_reset_sealed(struct sb_chan *c, uint32_t id)
+{
+	struct sb_stream *s = stream_find(c, id);
+
+	if (!s)
+		return;
+	s->tx = TX_RESET;
+	if (s->rx == RX_RESET)
+		stream_free(s);
+}
+
+void sb_stream_send_eof(struct sb_stream *s)
+{
+	if (s->chan->state != CHAN_OPEN || s->tx != TX_OPEN)
+		return;
+	s->tx = TX_EOF;
+	if (s->rx != RX_RESET)
+		(void)queue_frame(s->chan, (enum chan_class)s->class, SB_FRAME_EOF, s->id, NULL,
+				  0);
+}
+
+/* The application is out of it; the entry stays until both RESETs went through. */
+static void let_go(struct sb_stream *s)
+{
+	struct sb_chan *c = s->chan;
+
+	if (c->reserved_for == s)
+		sb_stream_commit(s, 0);
+	s->app = false;
+	s->blocked = false;
+	drop_buffer(s);
+	if (c->state == CHAN_OPEN)
+		queue_reset(s);
+}
+
+void sb_stream_close(struct sb_stream *s)
+{
+	if (!s->app)
+		return;
+	let_go(s);
+	if (s->chan->state == CHAN_DEAD)
+		stream_free(s);
+}
+
+/* --- frames in --- */
+
+static int on_open(struct sb_chan *c, const struct sb_frame *f, const char **why)
+{
+	struct sb_stream *s = stream_find(c, 0);
+	int r;
+
+	*why = "bad OPEN";
+	if (c->role != SB_CHAN_GUEST || f->stream != c->next_id || c->next_id == UINT32_MAX ||
+	    !s || !c->ops->opened || f->value[0] < SB_STREAM_STDIN ||
+	    f->value[0] > SB_STREAM_TERMINAL)
+		return -EBADMSG;
+	set_up(c, s, c->next_id++, (enum sb_stream_kind)f->value[0], f->value[1]);
+	r = c->ops->opened(c, s, (enum sb_stream_kind)s->kind, s->cmd);
+	if (r < 0) {
+		*why = "stream refused";
+		return r;
+	}
+	if (s->id == f->stream && !s->app && s->tx < TX_RESET_QUEUED)
+		return -EINVAL; /* accepted but not attached */
+	return 0;
+}
+
+static int on_data(struct sb_stream *s, const struct sb_frame *f, const char **why)
+{
+	uint32_t id = s->id;
+	size_t n = 0;
+
+	*why = "DATA without credit or out of place";
+	if (s->rx != RX_OPEN || f->len > s->rx_credit)
+		return -EBADMSG;
+	s->rx_credit -= f->len;
+	if (!s->app)
+		return 0; /* in flight while our RESET travels */
+	if (s->len == 0 && !s->full && !s->delivering) {
+		n = offer(s, f->p, f->len);
+		if (s->id != id || !s->app)
+			return 0;
+	}
+	if (n < f->len) {
+		*why = "no memory for input";
+		if (keep(s, f->p + n, f->len - n) < 0)
+			return -ENOMEM;
+	}
+	if (s->resume_again)
+		drain(s);
+	return 0;
+}
+
+static int on_eof(struct sb_stream *s, const char **why)
+{
+	*why = "EOF out of place";
+	if (s->rx != RX_OPEN)
+		return -EBADMSG;
+	s->rx = RX_EOF;
+	s->clean = true;
+	tell_eof(s);
+	return 0;
+}
+
+static int on_reset(struct sb_stream *s)
+{
+	s->rx = RX_RESET;
+	if (!s->app) {
+		if (s->tx == TX_RESET)
+			stream_free(s);
+		return 0;
+	}
+	/* complete, or complete once the sink took the rest: the application will close it */
+	if (s->clean && (!s->eof_told || s->tx != TX_OPEN))
+		return 0;
+	let_go(s);
+	if (s->ops->reset)
+		s->ops->reset(s);
+	return 0;
+}
+
+static int on_credit(struct sb_stream *s, const struct sb_frame *f, const char **why)
+{
+	*why = "CREDIT beyond the window or out of place";
+	if (!s->sends || f->value[0] > SB_CHAN_WINDOW - s->tx_credit)
+		return -EBADMSG;
+	s->tx_credit += f->value[0];
+	if (s->blocked)
+		chan_want_flush(s->chan); /* which calls writable() */
+	return 0;
+}
+
+int stream_frame(struct sb_chan *c, const struct sb_frame *f, const char **why)
+{
+	struct sb_stream *s;
+
+	if (f->type == SB_FRAME_OPEN)
+		return on_open(c, f, why);
+	*why = "frame for an unknown stream";
+	s = stream_find(c, f->stream);
+	if (!s || s->rx == RX_RESET)
+		return -EBADMSG;
+	switch (f->type) {
+	case SB_FRAME_DATA:
+		return on_data(s, f, why);
+	case SB_FRAME_EOF:
+		return on_eof(s, why);
+	case SB_FRAME_RESET:
+		return on_reset(s);
+	case SB_FRAME_CREDIT:
+		return on_credit(s, f, why);
+	default:
+		return -EBADMSG;
+	}
+}
+
+void stream_wake(struct sb_chan *c)
+{
+	/* another one first each time, so that one busy stream cannot starve the others */
+	c->wake_from = (c->wake_from + 1) % SB_CHAN_MAX_STREAMS;
+	for (uint32_t i = 0; i < SB_CHAN_MAX_STREAMS; i++) {
+		struct sb_stream *s = &c->streams[(c->wake_from + i) % SB_CHAN_MAX_STREAMS];
+
+		if (c->state != CHAN_OPEN || c->free_pending)
+			return;
+		if (s->id == 0 || !s->app || !s->blocked || s->tx != TX_OPEN ||
+		    s->rx == RX_RESET || queue_space(c, s) == 0)
+			continue;
+		s->blocked = false;
+		if (s->ops->writable)
+			s->ops->writable(s);
+	}
+}
