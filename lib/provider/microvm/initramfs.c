@@ -1,0 +1,278 @@
+#include "provider/microvm/initramfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/num.h"
+#include "provider/microvm/cpio.h"
+#include "provider/microvm/modules.h"
+
+#define BUILDER_VERSION 1
+#define KEEP 16
+#define GUEST_MAX (64U << 20)  /* bytes of sendbox-guest */
+#define MODULE_MAX (64U << 20) /* bytes of one module */
+
+struct part {
+	char *data; /* owned */
+	size_t len;
+	char name[256];
+};
+struct parts {
+	struct part guest;
+	struct part modules[SB_MODULES_MAX];
+	size_t n;
+};
+
+static void parts_free(struct parts **pp)
+{
+	struct parts *p = *pp;
+
+	if (!p)
+		return;
+	free(p->guest.data);
+	for (size_t i = 0; i < p->n; i++)
+		free(p->modules[i].data);
+	free(p);
+}
+
+/* The text of a file of the modules directory; a missing modules.builtin is an empty one. */
+static int read_text(int dir, const char *modules, const char *name, char **ret, struct sb_err *err)
+{
+	size_t len;
+	int r = sb_fd_read_file(dir, name, SB_MODULES_TEXT_MAX, ret, &len);
+
+	if (r == -ENOENT && strcmp(name, "modules.builtin") == 0) {
+		*ret = calloc(1, 1);
+		return *ret ? 0 : sb_err_set(err, -ENOMEM, "out of memory");
+	}
+	if (r < 0)
+		return sb_err_set(err, r, "cannot read %s/%s: %s", modules, name, strerror(-r));
+	return 0;
+}
+
+/* Unpack a module if it is packed: the guest loads plain ones. */
+static int plain_module(struct part *m, const char *path)
+{
+	size_t n = strlen(path);
+	uint8_t *out;
+	size_t len;
+	int r;
+
+	if (n > 3 && strcmp(path + n - 3, ".ko") == 0)
+		return 0;
+	r = sb_unpack(m->data, m->len, MODULE_MAX, &out, &len);
+	if (r < 0)
+		return r;
+	free(m->data);
+	m->data = (char *)out;
+	m->len = len;
+	return 0;
+}
+
+static int read_modules(const struct sb_kernel *k, struct parts *p, struct sb_err *err)
+{
+	sb_autofd int dir = open(k->modules, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	sb_autofree struct sb_module_list *list = calloc(1, sizeof(*list));
+	sb_autofree char *dep = NULL;
+	sb_autofree char *builtin = NULL;
+	struct sb_err why = { 0 };
+	int r;
+
+	if (!list)
+		return sb_err_set(err, -ENOMEM, "out of memory");
+	if (dir < 0)
+		return sb_err_set(err, -errno, "cannot open %s: %s", k->modules, strerror(errno));
+	r = read_text(dir, k->modules, "modules.dep", &dep, err);
+	if (r == 0)
+		r = read_text(dir, k->modules, "modules.builtin", &builtin, err);
+	if (r < 0)
+		return r;
+	r = sb_modules_pick(dep, builtin, sb_modules_wanted, list, &why);
+	if (r < 0)
+		return sb_err_set(err, r, "kernel %s in %s cannot be used: %s", k->release,
+				  k->image, why.text);
+	for (size_t i = 0; i < list->n; i++) {
+		struct part *m = &p->modules[p->n];
+
+		r = sb_fd_read_file(dir, list->path[i], MODULE_MAX, &m->data, &m->len);
+		if (r < 0)
+			return sb_err_set(err, r, "cannot read %s/%s: %s", k->modules,
+					  list->path[i], strerror(-r));
+		p->n++;
+		r = plain_module(m, list->path[i]);
+		if (r < 0)
+			return sb_err_set(err, r, "%s/%s is damaged", k->modules, list->path[i]);
+		sb_modules_guest_name(list->path[i], m->name);
+	}
+	return 0;
+}
+
+static int read_guest(const struct sb_dirs *dirs, struct part *g, uint8_t sha[SB_SHA256_LEN],
+		      struct sb_err *err)
+{
+	sb_autofd int dir = open(dirs->libexec, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = dir < 0 ? -errno : 0;
+
+	if (r == 0)
+		r = sb_fd_read_file(dir, "sendbox-guest", GUEST_MAX, &g->data, &g->len);
+	if (r < 0)
+		return sb_err_set(err, r, "cannot read %s/sendbox-guest: %s", dirs->libexec,
+				  strerror(-r));
+	sb_sha256(g->data, g->len, sha);
+	return 0;
+}
+
+/* Everything that decides the content, as text; its digest is the cache key. */
+static int make_key(const struct sb_kernel *k, const uint8_t pub[32], const struct parts *p,
+		    const uint8_t guest[SB_SHA256_LEN], char out[SB_HEX_SHA256])
+{
+	sb_autobuf struct sb_buf b = { 0 };
+	uint8_t sha[SB_SHA256_LEN];
+	char hex[SB_HEX_SHA256];
+
+	sb_buf_init(&b, 65536);
+	sb_hex_write(guest, SB_SHA256_LEN, hex);
+	sb_buf_addf(&b, "sendbox-initramfs %d\nguest %s\n", BUILDER_VERSION, hex);
+	sb_hex_write(k->source_sha256, SB_SHA256_LEN, hex);
+	sb_buf_addf(&b, "kernel %s\n", hex);
+	sb_hex_write(pub, 32, hex);
+	sb_buf_addf(&b, "pub %s\n", hex);
+	for (size_t i = 0; i < p->n; i++) {
+		sb_sha256(p->modules[i].data, p->modules[i].len, sha);
+		sb_hex_write(sha, sizeof(sha), hex);
+		sb_buf_addf(&b, "module %s %s\n", p->modules[i].name, hex);
+	}
+	if (sb_buf_error(&b) < 0)
+		return sb_buf_error(&b);
+	sb_sha256(b.data, b.len, sha);
+	sb_hex_write(sha, sizeof(sha), out);
+	return 0;
+}
+
+static int write_cpio(const struct parts *p, const uint8_t pub[32], struct sb_buf *out)
+{
+	static const char *const dirs[] = { "dev", "proc", "sys", "run", "newroot", "sendbox",
+					    "sendbox/etc", "sendbox/modules" };
+	sb_autobuf struct sb_buf order = { 0 };
+	struct sb_cpio c = { .out = out };
+
+	sb_buf_init(&order, 65536);
+	for (size_t i = 0; i < SB_ARRAY_LEN(dirs); i++)
+		sb_cpio_dir(&c, dirs[i], 0755);
+	sb_cpio_chardev(&c, "dev/console", 0600, 5, 1);
+	sb_cpio_file(&c, "init", 0755, p->guest.data, p->guest.len);
+	sb_cpio_file(&c, "sendbox/host.pub", 0444, pub, 32);
+	for (size_t i = 0; i < p->n; i++) {
+		char name[300];
+
+		(void)snprintf(name, sizeof(name), "sendbox/modules/%s", p->modules[i].name);
+		sb_cpio_file(&c, name, 0444, p->modules[i].data, p->modules[i].len);
+		sb_buf_addf(&order, "%s\n", p->modules[i].name);
+	}
+	sb_cpio_file(&c, "sendbox/modules.order", 0444, order.data, order.len);
+	sb_cpio_end(&c);
+	return sb_buf_error(&order) < 0 ? sb_buf_error(&order) : sb_buf_error(out);
+}
+
+/* <key>.sum names the file that was built for the key; good only while that file is intact. */
+static int lookup(const char *cache, int dir, const char *key, uint8_t sha[SB_SHA256_LEN])
+{
+	sb_autofree char *hex = NULL;
+	sb_autofd int fd = -1;
+	uint8_t want[SB_SHA256_LEN];
+	uint8_t have[SB_SHA256_LEN];
+	char name[SB_HEX_SHA256 + 8];
+	size_t len;
+	int r;
+
+	(void)snprintf(name, sizeof(name), "%s.sum", key);
+	r = sb_fd_read_file(dir, name, SB_HEX_SHA256, &hex, &len);
+	if (r < 0)
+		return r;
+	if (len != SB_HEX_SHA256 - 1 || sb_hex_parse(hex, want, sizeof(want)) < 0)
+		return -EBADMSG;
+	(void)snprintf(name, sizeof(name), "%s.cpio", hex);
+	fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	r = sb_cache_sha256(cache, fd, have, NULL);
+	if (r < 0)
+		return r;
+	if (memcmp(have, want, sizeof(want)) != 0)
+		return -EBADMSG;
+	memcpy(sha, want, sizeof(want));
+	return 0;
+}
+
+static int build(int dir, const char *key, const struct parts *p, const uint8_t pub[32],
+		 uint8_t sha[SB_SHA256_LEN], struct sb_err *err)
+{
+	sb_autobuf struct sb_buf out = { 0 };
+	char hex[SB_HEX_SHA256];
+	char name[SB_HEX_SHA256 + 8];
+	uint8_t got[SB_SHA256_LEN];
+	int r;
+
+	sb_buf_init(&out, SB_INITRAMFS_MAX);
+	r = write_cpio(p, pub, &out);
+	if (r < 0)
+		return sb_err_set(err, r, "cannot build the initramfs: %s", strerror(-r));
+	sb_sha256(out.data, out.len, got);
+	sb_hex_write(got, sizeof(got), hex);
+	(void)snprintf(name, sizeof(name), "%s.cpio", hex);
+	r = sb_cache_write(dir, name, out.data, out.len);
+	if (r == 0) {
+		(void)snprintf(name, sizeof(name), "%s.sum", key);
+		r = sb_cache_write(dir, name, hex, strlen(hex));
+	}
+	if (r < 0)
+		return sb_err_set(err, r, "cannot store the initramfs: %s", strerror(-r));
+	sb_cache_prune(dir, ".cpio", KEEP);
+	sb_cache_prune(dir, ".sum", KEEP);
+	memcpy(sha, got, sizeof(got));
+	return 0;
+}
+
+int sb_initramfs_prepare(const struct sb_dirs *dirs, const struct sb_kernel *k,
+			 const uint8_t pub[32], uint8_t ret_sha256[SB_SHA256_LEN],
+			 uint8_t ret_guest_sha256[SB_SHA256_LEN], struct sb_err *err)
+{
+	SB_CLEANUP(parts_free) struct parts *p = calloc(1, sizeof(*p));
+	sb_autofd int dir = -1;
+	uint8_t guest[SB_SHA256_LEN];
+	char key[SB_HEX_SHA256];
+	int r;
+
+	if (!p)
+		return sb_err_set(err, -ENOMEM, "out of memory");
+	dir = sb_cache_dir(dirs->cache, "initramfs", err);
+	if (dir < 0)
+		return dir;
+	r = read_guest(dirs, &p->guest, guest, err);
+	if (r == 0)
+		r = read_modules(k, p, err);
+	if (r < 0)
+		return r;
+	r = make_key(k, pub, p, guest, key);
+	if (r < 0)
+		return sb_err_set(err, r, "cannot build the initramfs: %s", strerror(-r));
+	if (lookup(dirs->cache, dir, key, ret_sha256) < 0) {
+		r = build(dir, key, p, pub, ret_sha256, err);
+		if (r < 0)
+			return r;
+	}
+	memcpy(ret_guest_sha256, guest, sizeof(guest));
+	return 0;
+}
+
+int sb_initramfs_check(const struct sb_kernel *k, struct sb_err *err)
+{
+	SB_CLEANUP(parts_free) struct parts *p = calloc(1, sizeof(*p));
+
+	return p ? read_modules(k, p, err) : sb_err_set(err, -ENOMEM, "out of memory");
+}

@@ -1,0 +1,44 @@
+#ifndef SB_PROVIDER_MICROVM_MODULES_H
+#define SB_PROVIDER_MICROVM_MODULES_H
+/*
+ * Which kernel modules go into the guest, in load order. Pure: the texts of modules.dep and
+ * modules.builtin in, a list of paths out.
+ *
+ * Source: modules.dep(5) of kmod: "path: dependency ...", dependencies in reverse load order.
+ */
+#include "base/err.h"
+
+#define SB_MODULES_MAX 64
+#define SB_MODULES_TEXT_MAX (16U << 20) /* of modules.dep and of modules.builtin, bytes */
+#define SB_MODULES_PATH_MAX 255
+
+struct sb_module_want {
+	const char *name; /* with '_' for '-' */
+	bool required;
+};
+
+/* What the guest needs; a NULL name ends it. */
+extern const struct sb_module_want sb_modules_wanted[];
+
+struct sb_module_list {
+	size_t n;
+	char path[SB_MODULES_MAX][SB_MODULES_PATH_MAX + 1]; /* beneath the modules directory */
+};
+
+/*
+ * sb_modules_pick - resolve @want against the two texts
+ * @dep, @builtin: NUL-terminated; either may be ""
+ * @ret: set on success only; each path is relative, has no ".." and ends in .ko, .ko.gz, .ko.xz
+ *       or .ko.zst; a path comes after all it depends on and appears once
+ *
+ * Return: 0; -ENOPKG: a required one is neither module nor built in (all of them named in @err);
+ * -EBADMSG: malformed text or a bound is exceeded.
+ */
+SB_MUST_CHECK int sb_modules_pick(const char *dep, const char *builtin,
+				  const struct sb_module_want *want, struct sb_module_list *ret,
+				  struct sb_err *err);
+
+/* File name within the guest: last component, without a packer's suffix. @out: 256 bytes. */
+void sb_modules_guest_name(const char *path, char *out);
+
+#endif
