@@ -1,0 +1,220 @@
+/*
+ * Theory of operation.
+ *
+ * The provider made the namespaces and the id maps and executed this program as PID 1 of the pid
+ * namespace, as root of the user namespace (caller root) or as the caller with all capabilities
+ * over it (rootless). The first thing to do is to become invisible to equals (not dumpable), then
+ * the signed plan is read and the root file system assembled from the host's mounts: by the
+ * caller's own rights in the rootless case, from id-mapped trees handed over otherwise. Each
+ * source is compared with the identity in the plan by descriptor, so a path that was swapped
+ * after the plan was made is refused. The end of this process ends all that runs in the session.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "conn/boot.h"
+#include "conn/inherit.h"
+#include "exec/serve.h"
+#include "init/init.h"
+#include "rootfs/rootfs.h"
+
+#define BOOT_TIMEOUT_MS 30000
+
+/* Hide from processes of the same user, die with the monitor, keep no way to grow. */
+static int shield(void)
+{
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ||
+	    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 ||
+	    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ||
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -errno;
+	(void)umask(0);
+	return 0;
+}
+
+static int read_boot(struct sb_boot *boot, struct sb_err *err)
+{
+	uint8_t pub[SB_SIGN_PUBLIC_LEN];
+	time_t now = time(NULL);
+	int e;
+
+	if (pread(SB_INHERIT_KEY, pub, sizeof(pub), 0) != (ssize_t)sizeof(pub))
+		return sb_err_set(err, -EBADF, "no host key was handed over");
+	(void)close(SB_INHERIT_KEY);
+	e = sb_boot_read(SB_INHERIT_CARRIER, pub, now > 0 ? (uint64_t)now : 1, BOOT_TIMEOUT_MS,
+			 boot, err);
+	if (e < 0)
+		return sb_err_set(err, e, "cannot read the boot record: %s", strerror(-e));
+	if (boot->plan->provider != SB_PROVIDER_NAMESPACE || boot->plan->test_root)
+		return sb_err_set(err, -EINVAL, "this plan is not for a namespace");
+	return 0;
+}
+
+static int same(int fd, uint64_t dev, uint64_t ino, const char *path, struct sb_err *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return sb_err_set(err, -errno, "cannot look at %s: %s", path, strerror(errno));
+	if (st.st_dev != dev || st.st_ino != ino)
+		return sb_err_set(err, -ESTALE, "%s was replaced after the plan was made", path);
+	return 0;
+}
+
+/* Copy the host mount at @path with the rights of the caller. */
+static int take_own(const char *path, uint64_t dev, uint64_t ino, int *ret, struct sb_err *err)
+{
+	sb_autofd int fd = -1;
+	int e = sb_mnt_open(AT_FDCWD, path, 0, &fd);
+
+	if (e == -ELOOP)
+		return sb_err_set(err, e, "%s is now reached through a symbolic link", path);
+	if (e == 0 && ino != 0) {
+		e = same(fd, dev, ino, path, err);
+		if (e < 0)
+			return e;
+	}
+	if (e == 0)
+		e = sb_mnt_clone(fd, "", SB_MNT_SAFE, ret);
+	return e < 0 ? sb_err_set(err, e, "cannot mount %s: %s", path, strerror(-e)) : 0;
+}
+
+static int open_etc(struct sb_rootfs *r, struct sb_err *err)
+{
+	r->etc = open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (r->etc < 0)
+		return sb_err_set(err, -errno, "cannot open /etc: %s", strerror(errno));
+	return 0;
+}
+
+static int collect_own(struct sb_rootfs *r, struct sb_err *err)
+{
+	const struct sb_plan *p = r->plan;
+	int e;
+
+	if (p->image == SB_IMAGE_HOST) {
+		e = take_own("/usr", 0, 0, &r->image, err);
+		if (e == 0)
+			e = open_etc(r, err);
+	} else {
+		e = take_own(p->image_path, p->image_dev, p->image_ino, &r->image, err);
+	}
+	for (size_t i = 0; e == 0 && i < p->n_mounts; i++)
+		e = take_own(p->mounts[i].host, p->mounts[i].dev, p->mounts[i].ino,
+			     &r->mounts[i], err);
+	return e;
+}
+
+static int collect_trees(struct sb_rootfs *r, struct sb_err *err)
+{
+	const struct sb_plan *p = r->plan;
+	int next = SB_INHERIT_TREES;
+	int e = 0;
+
+	r->image = next++;
+	if (p->image == SB_IMAGE_HOST) {
+		int etc = next++;
+
+		/* cover the host's own, so that copies of parts of it are id-mapped too */
+		e = sb_mnt_attach_path(etc, AT_FDCWD, "/etc");
+		(void)close(etc);
+		if (e < 0)
+			return sb_err_set(err, e, "cannot mount /etc: %s", strerror(-e));
+		e = open_etc(r, err);
+	} else {
+		e = same(r->image, p->image_dev, p->image_ino, p->image_path, err);
+	}
+	for (size_t i = 0; i < p->n_mounts; i++)
+		r->mounts[i] = next++;
+	for (size_t i = 0; e == 0 && i < p->n_mounts; i++)
+		e = same(r->mounts[i], p->mounts[i].dev, p->mounts[i].ino, p->mounts[i].host, err);
+	return e;
+}
+
+static int close_user_namespaces(struct sb_err *err)
+{
+	sb_autofd int fd = open("/proc/sys/user/max_user_namespaces", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 && errno == EROFS) /* frozen already: done before the freeze */
+		return 0;
+	if (fd < 0 || pwrite(fd, "0", 1, 0) != 1)
+		return sb_err_set(err, -errno, "cannot close user namespaces: %s", strerror(errno));
+	return 0;
+}
+
+static int set_up(struct sb_boot *boot, bool trees, struct sb_err *err)
+{
+	sb_autorootfs struct sb_rootfs r;
+	int e = shield();
+
+	sb_rootfs_init(&r, NULL);
+	if (e < 0)
+		return sb_err_set(err, e, "cannot shield PID 1: %s", strerror(-e));
+	if (mount(NULL, "/", NULL, MS_PRIVATE | MS_REC, NULL) < 0)
+		return sb_err_set(err, -errno, "cannot make mounts private: %s", strerror(errno));
+	e = sb_init_lo_up();
+	if (e < 0)
+		return sb_err_set(err, e, "cannot bring up lo: %s", strerror(-e));
+	e = read_boot(boot, err);
+	if (e < 0)
+		return e;
+	if (sethostname(boot->plan->hostname, strlen(boot->plan->hostname)) < 0)
+		return sb_err_set(err, -errno, "cannot set the host name: %s", strerror(errno));
+	r.plan = boot->plan;
+	r.root_mapped = trees;
+	e = trees ? collect_trees(&r, err) : collect_own(&r, err);
+	if (e == 0)
+		e = sb_rootfs_build(&r, "/tmp", err);
+	if (e == 0)
+		e = close_user_namespaces(err);
+	if (e == 0)
+		e = sb_rootfs_enter(&r, err);
+	(void)umask(022);
+	return e;
+}
+
+int sb_init_namespace(bool trees)
+{
+	struct sb_boot boot = { 0 };
+	struct sb_err err = { 0 };
+	struct sb_guest_env env = { .boot = &boot, .carrier = SB_INHERIT_CARRIER };
+	struct utsname uts;
+	char ready[256];
+	int e;
+
+	if (sb_crypto_init() < 0) {
+		sb_log("cannot start the crypto library");
+		return 1;
+	}
+	e = set_up(&boot, trees, &err);
+	if (e == 0) {
+		e = sb_fd_set_nonblock(SB_INHERIT_CARRIER, true);
+		if (e < 0)
+			(void)sb_err_set(&err, e, "carrier: %s", strerror(-e));
+	}
+	if (e < 0) {
+		sb_log("%s", err.text);
+		sb_boot_done(&boot);
+		return 1;
+	}
+	(void)uname(&uts);
+	(void)snprintf(ready, sizeof(ready),
+		       "%s; namespace (shares the host's kernel); ids %s; user namespaces closed",
+		       uts.release, trees ? "mapped" : "of the caller");
+	env.ready_text = ready;
+	e = sb_guest_serve(&env);
+	if (e < 0)
+		sb_log("session ended: %s", strerror(-e));
+	sb_boot_done(&boot);
+	return e < 0 ? 1 : 0;
+}

@@ -1,0 +1,23 @@
+#ifndef SB_GUEST_INIT_SERVED_H
+#define SB_GUEST_INIT_SERVED_H
+/* Mounts that the host's file servers bring into a micro-VM, one port each. */
+#include <sys/types.h>
+
+#include "rootfs/rootfs.h"
+
+#define SB_SERVED_MAX (SB_PLAN_MAX_MOUNTS + 1)
+
+struct sb_served {
+	pid_t pumps[SB_SERVED_MAX]; /* one process each between the port and /dev/fuse */
+	size_t n_pumps;
+};
+
+/*
+ * sb_served_mount - open ports sb.fs0 (image) and sb.fs1.. (plan->mounts[0]..), start their pumps
+ * and fill the trees of @r
+ * Return: 0; -errno with the text in @err.
+ */
+SB_MUST_CHECK int sb_served_mount(const struct sb_plan *p, struct sb_served *ret,
+				  struct sb_rootfs *r, struct sb_err *err);
+
+#endif

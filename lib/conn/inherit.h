@@ -1,0 +1,20 @@
+#ifndef SB_CONN_INHERIT_H
+#define SB_CONN_INHERIT_H
+/*
+ * What sendbox-guest finds when the namespace provider starts it: `sendbox-guest namespace own`
+ * (it makes its mount trees itself, with the caller's own rights) or `sendbox-guest namespace
+ * trees` (the provider was root and hands over id-mapped mount trees that are attached nowhere).
+ */
+#define SB_INHERIT_CARRIER 3 /* guest's end of the channel */
+#define SB_INHERIT_KEY 4     /* memory file: the host's public key, 32 bytes */
+/*
+ * With "trees": host image: /usr, /etc, then the plan's mounts in order;
+ * image directory: the directory, then the plan's mounts.
+ */
+#define SB_INHERIT_TREES 5
+
+#define SB_INHERIT_MODE "namespace"
+#define SB_INHERIT_OWN "own"
+#define SB_INHERIT_TREES_ARG "trees"
+
+#endif
