@@ -1,0 +1,95 @@
+/* The namespace provider: the host's own kernel, seen through namespaces. */
+#include "provider/namespace/namespace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "crypto/crypto.h"
+
+static void probe(const struct sb_dirs *dirs, enum sb_accel accel, const char *kernel,
+		  struct sb_probe *ret)
+{
+	(void)accel;
+	(void)kernel;
+	sb_ns_probe(ret);
+	if (dirs && dirs->libexec) {
+		sb_autofree char *path = NULL;
+
+		if (asprintf(&path, "%s/sendbox-guest", dirs->libexec) < 0)
+			path = NULL;
+		if (path && access(path, X_OK) == 0)
+			sb_probe_add(ret, "sendbox-guest", SB_CHECK_OK, "", "%.180s", path);
+		else
+			sb_probe_add(ret, "sendbox-guest", SB_CHECK_FAIL, "make install",
+				     "%.150s is missing", path ? path : "sendbox-guest");
+	}
+	ret->ready = true;
+	for (size_t i = 0; i < ret->n_checks; i++)
+		if (ret->checks[i].state == SB_CHECK_FAIL)
+			ret->ready = false;
+}
+
+static int prepare(const struct sb_dirs *dirs, const char *kernel, const uint8_t pub[32],
+		   struct sb_plan *plan, struct sb_err *err)
+{
+	sb_autofree char *path = NULL;
+	sb_autofd int fd = -1;
+	uint8_t sum[SB_SHA256_LEN];
+	uint64_t len;
+	int e;
+
+	(void)pub;
+	if (kernel)
+		return sb_err_set(err, -EINVAL, "--kernel has no meaning for --runtime namespace: "
+				  "it shares the host's kernel");
+	if (asprintf(&path, "%s/sendbox-guest", dirs->libexec) < 0) {
+		path = NULL;
+		return sb_err_set(err, -ENOMEM, "out of memory");
+	}
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	e = fd < 0 ? -errno : sb_sha256_fd(fd, sum, &len);
+	if (e < 0)
+		return sb_err_set(err, e, "cannot read %s: %s", path, strerror(-e));
+	memcpy(plan->guest_sha256, sum, sizeof(plan->guest_sha256));
+	return 0;
+}
+
+static void stop(struct sb_guest *g)
+{
+	if (g->pidfd >= 0)
+		(void)syscall(SYS_pidfd_send_signal, g->pidfd, SIGKILL, NULL, 0);
+}
+
+static int destroy(struct sb_guest *g, struct sb_err *err)
+{
+	(void)err;
+	sb_fd_close(&g->pidfd);
+	g->pid = 0;
+	return 0;
+}
+
+static int gc(const struct sb_dirs *dirs, int session_dir, struct sb_err *err)
+{
+	(void)dirs;
+	(void)session_dir;
+	(void)err;
+	return 0; /* namespaces end with their last process */
+}
+
+const struct sb_provider sb_provider_namespace = {
+	.name = "namespace",
+	.id = SB_PROVIDER_NAMESPACE,
+	.is_vm = false,
+	.probe = probe,
+	.prepare = prepare,
+	.start = sb_ns_start,
+	.stop = stop,
+	.destroy = destroy,
+	.gc = gc,
+};

@@ -1,0 +1,169 @@
+/* What the namespace provider needs of this host. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/landlock.h>
+#include <linux/openat2.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "provider/namespace/namespace.h"
+
+#define LANDLOCK_NEEDED 1
+
+/* First character of a small file; 0 when it cannot be read. */
+static char first_char(const char *path)
+{
+	sb_autofd int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char c = 0;
+
+	if (fd < 0 || read(fd, &c, 1) != 1)
+		return 0;
+	return c;
+}
+
+void sb_ns_userns_remedy(char *ret, size_t cap)
+{
+	const char *text = "";
+
+	if (first_char("/proc/sys/user/max_user_namespaces") == '0')
+		text = "run: sysctl -w user.max_user_namespaces=15000";
+	else if (geteuid() != 0 && first_char("/proc/sys/kernel/unprivileged_userns_clone") == '0')
+		text = "run: sysctl -w kernel.unprivileged_userns_clone=1";
+	else if (geteuid() != 0 &&
+		 first_char("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == '1')
+		text = "run: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0";
+	else if (access("/proc/self/ns/user", F_OK) < 0)
+		text = "use a kernel with CONFIG_USER_NS, or --runtime microvm";
+	(void)snprintf(ret, cap, "%s", text);
+}
+
+/* Make a child in all the namespaces and let it try to use them. Return: 0; -errno. */
+static int try_namespaces(void)
+{
+	struct clone_args args = {
+		.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
+			 CLONE_NEWUTS | CLONE_NEWCGROUP,
+		.exit_signal = SIGCHLD,
+	};
+	pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	int status;
+
+	if (pid < 0)
+		return -errno;
+	if (pid == 0) { /* a mount proves that the rights are real (AppArmor may take them) */
+		int fs = fsopen("tmpfs", FSOPEN_CLOEXEC);
+
+		_exit(fs < 0 || fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0 ? 1 : 0);
+	}
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EPERM;
+}
+
+static void probe_userns(struct sb_probe *p)
+{
+	char remedy[300];
+	int e = try_namespaces();
+
+	if (e == 0) {
+		sb_probe_add(p, "namespaces", SB_CHECK_OK, "", "user, mount, pid, net, ipc, uts, "
+			     "cgroup: allowed for %s", geteuid() == 0 ? "root" : "this user");
+		return;
+	}
+	sb_ns_userns_remedy(remedy, sizeof(remedy));
+	sb_probe_add(p, "namespaces", SB_CHECK_FAIL,
+		     remedy[0] ? remedy : "allow user namespaces here, or use --runtime microvm",
+		     "refused: %s", strerror(-e));
+}
+
+static void probe_landlock(struct sb_probe *p)
+{
+	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+
+	if (abi >= LANDLOCK_NEEDED)
+		sb_probe_add(p, "landlock", SB_CHECK_OK, "", "ABI %ld", abi);
+	else
+		sb_probe_add(p, "landlock", SB_CHECK_FAIL,
+			     "boot with landlock in the lsm= list (kernel 5.13 or later), for "
+			     "example lsm=landlock,lockdown,yama,integrity,apparmor",
+			     "not there: %s", strerror(errno));
+}
+
+static void probe_seccomp(struct sb_probe *p)
+{
+	unsigned int action = SECCOMP_RET_ERRNO;
+
+	if (syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0)
+		sb_probe_add(p, "seccomp", SB_CHECK_OK, "", "filters available");
+	else
+		sb_probe_add(p, "seccomp", SB_CHECK_FAIL, "use a kernel with CONFIG_SECCOMP_FILTER",
+			     "not there: %s", strerror(errno));
+}
+
+static void probe_calls(struct sb_probe *p)
+{
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS };
+	struct mount_attr attr = { 0 };
+	sb_autofd int root = (int)syscall(SYS_openat2, AT_FDCWD, "/", &how, sizeof(how));
+	sb_autofd int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	bool no_setattr = mount_setattr(-1, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0 &&
+			  errno == ENOSYS;
+	struct utsname uts;
+
+	(void)uname(&uts);
+	if (root >= 0 && pidfd >= 0 && !no_setattr)
+		sb_probe_add(p, "system calls", SB_CHECK_OK, "",
+			     "openat2, pidfd, mount_setattr (kernel %.60s)", uts.release);
+	else
+		sb_probe_add(p, "system calls", SB_CHECK_FAIL, "use a kernel 5.13 or later",
+			     "missing:%s%s%s (kernel %.60s)", root < 0 ? " openat2" : "",
+			     pidfd < 0 ? " pidfd_open" : "", no_setattr ? " mount_setattr" : "",
+			     uts.release);
+}
+
+/* Root needs id-mapped mounts; try one on the current folder. */
+static void probe_idmap(struct sb_probe *p)
+{
+	struct sb_ns_map m = { 0, 0x70000000U, 1 };
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP };
+	sb_autofd int ns = -1;
+	sb_autofd int tree = -1;
+	int e;
+
+	if (geteuid() != 0)
+		return;
+	e = sb_ns_userns(m, m, &ns);
+	if (e == 0) {
+		tree = open_tree(AT_FDCWD, ".", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+		attr.userns_fd = (unsigned int)ns;
+		if (tree < 0 || mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+			e = -errno;
+	}
+	if (e == 0)
+		sb_probe_add(p, "id-mapped mounts", SB_CHECK_OK, "", "work for this folder");
+	else
+		sb_probe_add(p, "id-mapped mounts", SB_CHECK_WARN,
+			     "keep the project on ext4, xfs or btrfs, run sendbox as the owner of "
+			     "the files, or use --runtime microvm",
+			     "not for this folder: %s", strerror(-e));
+}
+
+void sb_ns_probe(struct sb_probe *ret)
+{
+	probe_userns(ret);
+	probe_landlock(ret);
+	probe_seccomp(ret);
+	probe_calls(ret);
+	probe_idmap(ret);
+}
