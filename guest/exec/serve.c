@@ -1,0 +1,487 @@
+/*
+ * Theory of operation. One loop; sources: the channel, signals (SIGCHLD for reaping), one report
+ * pipe and up to four stream ends per command. The session ends in one of four ways, the first of
+ * which counts:
+ *
+ *   SHUTDOWN from the host   kill, reap, write back files, BYE, return 0
+ *   the channel is dead      kill, return its error: there is nobody to tell
+ *   a file pump died         kill, FAILED, return -EIO: files are not to be trusted any more
+ *   SIGTERM and the like     kill, FAILED, return -EINTR
+ *
+ * The workload cannot reach this process: another uid (or no capabilities, where rootless has one
+ * uid only), not dumpable, PID 1 where it counts, and every signal blocked.
+ */
+#include "exec/serve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "conn/chan.h"
+#include "exec/command.h"
+#include "exec/confine.h"
+#include "exec/leaf.h"
+#include "os/loop.h"
+#include "wire/ctl.h"
+
+#define END_NS 3000000000ULL /* to wait for the killed and for the carrier at the end */
+#define FLUSH_NS 1000000ULL
+
+struct serve {
+	const struct sb_guest_env *env;
+	const struct sb_plan *plan;
+	struct sb_loop *loop;
+	struct sb_chan *chan; /* NULL when dead */
+	struct sb_commands *commands;
+	struct sb_confine confine;
+	int sigfd;
+	struct sb_io sig_io;
+	struct sb_err refused; /* why no command may start; told to the host when it can hear */
+	bool ran;              /* RUN was seen */
+	bool ending;           /* nothing new is taken */
+	int status;            /* what to return; valid while ending */
+};
+
+static void end(struct serve *s, int status)
+{
+	if (!s->ending) {
+		s->ending = true;
+		s->status = status;
+	}
+	sb_loop_stop(s->loop, 0);
+}
+
+static void send_ctl(struct serve *s, const struct sb_ctl *m)
+{
+	struct sb_buf b;
+	int r;
+
+	if (!s->chan)
+		return;
+	sb_buf_init(&b, SB_CTL_MAX);
+	sb_ctl_write(&b, m);
+	r = sb_buf_error(&b);
+	if (r == 0)
+		r = sb_chan_control(s->chan, b.data, b.len);
+	sb_buf_done(&b);
+	if (r < 0) /* a host that does not read control messages is as good as gone */
+		end(s, r);
+}
+
+static void send_failed(struct serve *s, int error, const char *text)
+{
+	struct sb_ctl m = { .type = SB_CTL_FAILED,
+			    .value = (uint32_t)-error,
+			    .text = text,
+			    .text_len = strlen(text) };
+
+	send_ctl(s, &m);
+}
+
+/* --- commands --------------------------------------------------------------------------- */
+
+static void on_started(void *owner, uint32_t id)
+{
+	struct sb_ctl m = { .type = SB_CTL_STARTED, .cmd = id };
+
+	send_ctl(owner, &m);
+}
+
+static void on_exited(void *owner, const struct sb_ctl *m)
+{
+	send_ctl(owner, m);
+}
+
+static int run(struct serve *s, const struct sb_ctl *m)
+{
+	struct sb_command_request req = {
+		.argv = s->plan->argv,
+		.env = s->plan->env,
+		.cwd = s->plan->cwd,
+		.tty = s->plan->tty,
+		.separate_stderr = s->plan->separate_stderr,
+		.rows = m->rows,
+		.cols = m->cols,
+	};
+
+	if (s->ran)
+		return -EPROTO;
+	s->ran = true;
+	return sb_commands_start(s->commands, m->cmd, &req);
+}
+
+/* Point @n strings that lie back to back into @ret[0..n], NULL-terminated. */
+static int split(const char *p, size_t len, uint32_t n, char **ret)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		size_t one = strnlen(p, len);
+
+		if (one == len)
+			return -EBADMSG;
+		ret[i] = (char *)(uintptr_t)p;
+		p += one + 1;
+		len -= one + 1;
+	}
+	ret[n] = NULL;
+	return len == 0 ? 0 : -EBADMSG;
+}
+
+static int exec_further(struct serve *s, const struct sb_ctl *m)
+{
+	struct sb_command_request req = {
+		.tty = m->flags & SB_CTL_F_TTY,
+		.separate_stderr = m->flags & SB_CTL_F_SEPARATE_STDERR,
+		.rows = m->rows,
+		.cols = m->cols,
+	};
+	sb_autofree char **v = NULL;
+	sb_autofree char *cwd = NULL;
+	size_t n = (size_t)m->n_argv + m->n_env + 2;
+	int r;
+
+	if (m->n_argv == 0 || memchr(m->text ? m->text : "", '\0', m->text_len))
+		return -EBADMSG;
+	v = calloc(n, sizeof(*v));
+	cwd = m->text_len ? strndup(m->text, m->text_len) : strdup(s->plan->cwd);
+	if (!v || !cwd)
+		return -ENOMEM;
+	r = split(m->argv, m->argv_len, m->n_argv, v);
+	if (r == 0)
+		r = split(m->env, m->env_len, m->n_env, v + m->n_argv + 1);
+	if (r < 0)
+		return r;
+	req.argv = v;
+	req.env = v + m->n_argv + 1;
+	req.cwd = cwd;
+	return sb_commands_start(s->commands, m->cmd, &req);
+}
+
+/* --- channel ---------------------------------------------------------------------------- */
+
+static void on_ready(struct sb_chan *c)
+{
+	struct serve *s = sb_chan_owner(c);
+	const char *text = s->env->ready_text ? s->env->ready_text : "";
+	struct sb_ctl m = { .type = SB_CTL_READY, .text = text, .text_len = strlen(text) };
+
+	if (s->refused.code < 0) {
+		send_failed(s, s->refused.code, s->refused.text);
+		end(s, s->refused.code);
+		return;
+	}
+	send_ctl(s, &m);
+}
+
+static int on_control(struct sb_chan *c, const uint8_t *msg, size_t len)
+{
+	struct serve *s = sb_chan_owner(c);
+	struct sb_ctl m;
+	int r = sb_ctl_parse(msg, len, &m);
+
+	if (r < 0)
+		return r;
+	if (s->ending)
+		return 0;
+	switch ((enum sb_ctl_type)m.type) {
+	case SB_CTL_RUN:
+		return run(s, &m);
+	case SB_CTL_EXEC:
+		return exec_further(s, &m);
+	case SB_CTL_SIGNAL:
+		sb_commands_signal(s->commands, m.cmd, m.value);
+		return 0;
+	case SB_CTL_KILL:
+		sb_commands_kill(s->commands, m.cmd);
+		return 0;
+	case SB_CTL_RESIZE:
+		sb_commands_resize(s->commands, m.cmd, m.rows, m.cols);
+		return 0;
+	case SB_CTL_SHUTDOWN:
+		end(s, 0);
+		return 0;
+	case SB_CTL_NONE:
+	case SB_CTL_READY:
+	case SB_CTL_STARTED:
+	case SB_CTL_EXITED:
+	case SB_CTL_FAILED:
+	case SB_CTL_BYE:
+	default:
+		return -EPROTO; /* ours to send */
+	}
+}
+
+static int on_opened(struct sb_chan *c, struct sb_stream *stream, enum sb_stream_kind kind,
+		     uint32_t cmd)
+{
+	struct serve *s = sb_chan_owner(c);
+
+	return sb_commands_attach(s->commands, stream, kind, cmd);
+}
+
+static void on_closed(struct sb_chan *c, int err, const char *why)
+{
+	struct serve *s = sb_chan_owner(c);
+
+	sb_log("channel closed: %s", why ? why : strerror(-err));
+	sb_commands_forget_streams(s->commands);
+	s->chan = sb_chan_free(c);
+	end(s, err < 0 ? err : -ECONNRESET);
+}
+
+static const struct sb_chan_ops chan_ops = {
+	.ready = on_ready,
+	.control = on_control,
+	.opened = on_opened,
+	.closed = on_closed,
+};
+
+/* --- signals and children --------------------------------------------------------------- */
+
+static bool is_pump(const struct serve *s, pid_t pid)
+{
+	for (size_t i = 0; i < s->env->n_pumps; i++)
+		if (s->env->pumps[i] == pid)
+			return true;
+	return false;
+}
+
+static void reap(struct serve *s)
+{
+	for (;;) {
+		struct rusage ru;
+		int status;
+		pid_t pid = wait4(-1, &status, WNOHANG, &ru);
+
+		if (pid <= 0)
+			return;
+		if (is_pump(s, pid) && !s->ending) {
+			send_failed(s, -EIO, "a file server connection broke");
+			end(s, -EIO);
+		}
+		sb_commands_reaped(s->commands, pid, status, &ru);
+	}
+}
+
+static void on_signal(struct sb_io *io, uint32_t events)
+{
+	struct serve *s = io->owner;
+	struct signalfd_siginfo si[8];
+	ssize_t n = read(s->sigfd, si, sizeof(si));
+
+	(void)events;
+	for (ssize_t i = 0; i * (ssize_t)sizeof(si[0]) < n; i++) {
+		if (si[i].ssi_signo == SIGCHLD || s->ending)
+			continue;
+		send_failed(s, -EINTR, "the guest was told to stop");
+		end(s, -EINTR);
+	}
+	reap(s);
+}
+
+/* Exec keeps what is ignored, so nothing may be. SIGPIPE is blocked like the rest. */
+static int set_signals(struct serve *s, struct sb_err *err)
+{
+	sigset_t all;
+	sigset_t wanted;
+
+	(void)sigfillset(&all);
+	if (sigprocmask(SIG_SETMASK, &all, NULL) < 0)
+		return sb_err_set(err, -errno, "signal mask: %s", strerror(errno));
+	for (int i = 1; i < NSIG; i++) {
+		struct sigaction sa;
+
+		if (sigaction(i, NULL, &sa) == 0 && sa.sa_handler == SIG_IGN) {
+			sa = (struct sigaction){ .sa_handler = SIG_DFL };
+			(void)sigaction(i, &sa, NULL);
+		}
+	}
+	(void)sigemptyset(&wanted);
+	(void)sigaddset(&wanted, SIGCHLD);
+	(void)sigaddset(&wanted, SIGTERM);
+	(void)sigaddset(&wanted, SIGINT);
+	(void)sigaddset(&wanted, SIGHUP);
+	s->sigfd = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (s->sigfd < 0)
+		return sb_err_set(err, -errno, "signalfd: %s", strerror(errno));
+	return 0;
+}
+
+/* --- start and end ---------------------------------------------------------------------- */
+
+/* What each command needs to be confined; without all of it none is started. */
+static int prepare_walls(struct serve *s, struct sb_err *err)
+{
+	const struct sb_guest_env *env = s->env;
+
+	if (env->cgroup) {
+		int r = sb_leaf_setup(env->cgroup, s->plan, err);
+
+		if (r < 0)
+			return r;
+	}
+	return sb_confine_prepare(s->plan, env->vm, env->cgroup != NULL, &s->confine, err);
+}
+
+static int prepare(struct serve *s, struct sb_err *err)
+{
+	const struct sb_guest_env *env = s->env;
+	struct sb_commands_config cc = {
+		.plan = s->plan,
+		.confine = &s->confine,
+		.cgroup = env->cgroup,
+		.alone = getpid() == 1 && env->n_pumps == 0,
+		.started = on_started,
+		.exited = on_exited,
+		.owner = s,
+	};
+	int fd;
+	int r;
+
+	/* descriptors 0 to 2 must be taken, or a pipe could become one of them */
+	do {
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			return sb_err_set(err, -errno, "/dev/null: %s", strerror(errno));
+	} while (fd < 3);
+	sb_fd_close(&fd);
+	r = set_signals(s, err);
+	if (r < 0)
+		return r;
+	if (getpid() != 1 && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+		return sb_err_set(err, -errno, "subreaper: %s", strerror(errno));
+	r = sb_loop_new(&s->loop);
+	if (r == 0)
+		r = sb_io_set(s->loop, &s->sig_io, s->sigfd, EPOLLIN, on_signal, s);
+	if (r == 0) {
+		cc.loop = s->loop;
+		r = sb_commands_new(&cc, &s->commands);
+	}
+	return r < 0 ? sb_err_set(err, r, "event loop: %s", strerror(-r)) : 0;
+}
+
+static int open_channel(struct serve *s)
+{
+	const struct sb_boot *boot = s->env->boot;
+	uint8_t prologue[SB_PROLOGUE_LEN];
+	struct sb_chan_config cfg = {
+		.loop = s->loop,
+		.role = SB_CHAN_GUEST,
+		.fd_in = s->env->carrier,
+		.fd_out = s->env->carrier,
+		.prologue = prologue,
+		.prologue_len = sizeof(prologue),
+		.ops = &chan_ops,
+		.owner = s,
+	};
+	int r;
+
+	sb_boot_prologue(boot->session, boot->plan_sha256, prologue);
+	memcpy(cfg.psk, boot->psk, sizeof(cfg.psk));
+	r = sb_chan_new(&cfg, &s->chan);
+	explicit_bzero(cfg.psk, sizeof(cfg.psk));
+	return r;
+}
+
+static void tick(struct sb_timer *t)
+{
+	(void)t;
+}
+
+/* Turn the loop until @done or the deadline. */
+static void turn_until(struct serve *s, bool (*done)(const struct serve *s))
+{
+	uint64_t deadline = sb_now_ns() + END_NS;
+	struct sb_timer t = { 0 };
+
+	while (!done(s) && sb_now_ns() < deadline) {
+		sb_timer_set(s->loop, &t, FLUSH_NS, tick, NULL);
+		if (sb_loop_turn(s->loop, -1) < 0)
+			break;
+	}
+	sb_timer_del(&t);
+}
+
+static bool is_dead(const struct serve *s)
+{
+	return !sb_commands_alive(s->commands);
+}
+static bool is_flushed(const struct serve *s)
+{
+	return !s->chan || sb_chan_flushed(s->chan);
+}
+
+/* What a dead command left in the page cache belongs on the host before BYE says "done". */
+static void write_back(const struct serve *s)
+{
+	for (size_t i = 0; i < s->plan->n_mounts; i++) {
+		sb_autofd int fd = -1;
+
+		if (s->plan->mounts[i].mode != SB_MOUNT_RW)
+			continue;
+		fd = open(s->plan->mounts[i].guest, O_RDONLY | O_CLOEXEC);
+		if (fd >= 0 && syncfs(fd) < 0)
+			sb_log("writing back %s: %s", s->plan->mounts[i].guest, strerror(errno));
+	}
+}
+
+static void finish(struct serve *s)
+{
+	struct sb_ctl bye = { .type = SB_CTL_BYE };
+
+	s->ending = true;
+	if (s->commands) {
+		sb_commands_kill_all(s->commands);
+		turn_until(s, is_dead);
+	}
+	if (s->status == 0) {
+		if (s->env->vm) /* in a namespace these are the host's own file systems */
+			write_back(s);
+		send_ctl(s, &bye);
+	}
+	if (s->chan) {
+		turn_until(s, is_flushed);
+		if (s->commands)
+			sb_commands_forget_streams(s->commands);
+		s->chan = sb_chan_free(s->chan);
+	}
+	s->commands = sb_commands_free(s->commands);
+}
+
+int sb_guest_serve(const struct sb_guest_env *env)
+{
+	struct serve s = { .env = env, .plan = env->boot->plan, .sigfd = -1 };
+	struct sb_err err = { 0 };
+	int r;
+
+	s.confine.landlock = -1;
+	r = prepare(&s, &err);
+	if (r < 0) {
+		sb_log("cannot serve: %s", err.text);
+		s.status = r;
+	} else {
+		r = prepare_walls(&s, &s.refused);
+		if (r < 0)
+			sb_log("no command may start: %s", s.refused.text);
+		r = open_channel(&s);
+		if (r == 0)
+			r = sb_loop_run(s.loop);
+		if (r < 0 && !s.ending)
+			s.status = r;
+	}
+	if (s.loop)
+		finish(&s);
+	sb_io_del(&s.sig_io);
+	sb_fd_close(&s.sigfd);
+	sb_confine_done(&s.confine);
+	s.loop = sb_loop_free(s.loop);
+	return s.status;
+}
