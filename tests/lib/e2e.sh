@@ -1,0 +1,82 @@
+# Sourced by the end-to-end and attack tests. Wants: SB_BUILD (build folder), SB_PROVIDER
+# (microvm or namespace), SB_WHO (root, user or self). Prints TAP.
+#
+# The programs are installed once into a folder that every user can reach; each identity has its
+# own SENDBOX_HOME with a copy of the guest kernel.
+set -u
+export LC_ALL=C
+n_tests=0
+n_bad=0
+uid_user=54321
+
+ok() { n_tests=$((n_tests + 1)); echo "ok $n_tests - $1"; }
+not_ok() {
+	n_tests=$((n_tests + 1)); n_bad=$((n_bad + 1)); echo "not ok $n_tests - $1"
+	shift
+	printf '%s\n' "$@" | head -n 20 | sed 's/^/# /'
+}
+skip() { n_tests=$((n_tests + 1)); echo "ok $n_tests - $1 # SKIP $2"; }
+finish() { echo "1..$n_tests"; [ "$n_bad" = 0 ]; exit; }
+# is NAME GOT WANT
+is() { if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "got:  $2" "want: $3"; fi; }
+# like NAME GOT PATTERN (extended regular expression)
+like() { if printf '%s' "$2" | grep -Eq -- "$3"; then ok "$1"; else not_ok "$1" "got:  $2" "want: /$3/"; fi; }
+unlike() { if printf '%s' "$2" | grep -Eq -- "$3"; then not_ok "$1" "got:  $2" "must not match: /$3/"; else ok "$1"; fi; }
+
+T=/tmp/sendbox-tests.$(id -u)
+mkdir -p -m 755 "$T"
+[ "$(stat -c %u "$T")" = "$(id -u)" ] || { echo "Bail out! $T belongs to another user"; exit 1; }
+
+prepare() {
+	local stamp key
+	key=$(printf %s "$SB_BUILD" | cksum | cut -d' ' -f1)
+	inst=$T/inst-$key
+	(
+		flock 9
+		stamp=$(stat -c %Y "$SB_BUILD"/host/*/sendbox-* "$SB_BUILD"/host/cli/sendbox "$SB_BUILD"/guest/sendbox-guest 2>/dev/null | sort | tail -n 1)
+		if [ "$(cat "$inst/stamp" 2>/dev/null)" != "$stamp" ]; then
+			rm -rf "$inst"
+			DESTDIR=$inst meson install -C "$SB_BUILD" --no-rebuild --quiet >"$T/install.log" 2>&1 || { cat "$T/install.log"; exit 1; }
+			chmod -R a+rX "$inst"
+			echo "$stamp" >"$inst/stamp"
+		fi
+		for who in root user self; do
+			[ "$who" = root ] && [ "$(id -u)" != 0 ] && continue
+			[ "$who" = user ] && [ "$(id -u)" != 0 ] && continue
+			home=$T/home-$who
+			[ -e "$home/cache/kernels" ] && continue
+			mkdir -p -m 700 "$home/cache"
+			src=${SENDBOX_KERNELS:-${HOME}/.cache/sendbox/kernels}
+			[ -d "$src" ] || src=/usr/lib/sendbox/kernels
+			if [ -d "$src" ]; then cp -a "$src" "$home/cache/kernels"; fi
+			[ "$who" = user ] && chown -R $uid_user:$uid_user "$home"
+		done
+		exit 0
+	) 9>"$T/lock" || { echo "Bail out! cannot install for the tests"; exit 1; }
+	sendbox=$(find "$inst" -path '*/bin/sendbox' | head -n 1)
+}
+prepare
+export SENDBOX_HOME=$T/home-$SB_WHO
+work=$(mktemp -d "$T/work.XXXXXX")
+chmod 755 "$work"
+mkdir "$work/p"
+[ "$SB_WHO" = user ] && chown -R $uid_user:$uid_user "$work/p"
+trap 'rm -rf "$work"' EXIT
+cd "$work/p" || exit 1
+
+# as CMD...: as the identity under test
+as() {
+	if [ "$SB_WHO" = user ]; then
+		setpriv --reuid=$uid_user --regid=$uid_user --clear-groups --inh-caps=-all \
+			env HOME="$work/p" "$@"
+	else
+		"$@"
+	fi
+}
+accel=
+[ "$SB_PROVIDER" = microvm ] && accel="--accel ${SENDBOX_ACCEL:-tcg}"
+# sb OPTIONS -- COMMAND: run in the provider under test; the notice of the namespace runtime is dropped
+sb() {
+	# shellcheck disable=SC2086
+	as timeout -k 5 "${SB_LIMIT:-120}" "$sendbox" run --runtime "$SB_PROVIDER" $accel "$@" 2> >(grep -v 'shares the host' >&2)
+}
