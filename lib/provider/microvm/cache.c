@@ -113,7 +113,7 @@ int sb_cache_sha256(const char *cache, int fd, uint8_t out[SB_SHA256_LEN], struc
 			return -errno;
 		if (!sb_cache_same(&before, &after) || len != (uint64_t)before.st_size)
 			return -EAGAIN;
-		if (dir >= 0 && now.tv_sec - before.st_ctim.tv_sec > STAMP_AGE_S)
+		if (dir >= 0 && now.tv_sec - before.st_ctim.tv_sec >= STAMP_AGE_S)
 			stamp_write(dir, &before, sha);
 	}
 	memcpy(out, sha, SB_SHA256_LEN);

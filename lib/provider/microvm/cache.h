@@ -8,7 +8,7 @@
  * stamp remembers {dev, ino, size, mtime, ctime, digest} of a file that was hashed. The change
  * time cannot be set by the owner of a file: forging a stamped file takes the right to set the
  * clock, write the raw disk or write the stamp directory, and each of these could replace this
- * program as well. A stamp is only made when the change time is at least two seconds in the past,
+ * program as well. A stamp is only made when the change time is more than a second in the past,
  * so that two writes within one tick of the clock cannot hide behind one time.
  */
 #include <sys/stat.h>

@@ -1,0 +1,85 @@
+#include "provider/microvm/modules.h"
+#include "t.h"
+
+static const char dep[] =
+	"kernel/fs/fuse/cuse.ko: kernel/fs/fuse/fuse.ko\n"
+	"kernel/fs/fuse/fuse.ko:\n"
+	"kernel/fs/overlayfs/overlay.ko.xz:\n"
+	"kernel/drivers/virtio/virtio.ko: kernel/drivers/virtio/virtio_ring.ko\n"
+	"kernel/drivers/virtio/virtio_ring.ko:\n"
+	"kernel/drivers/virtio/virtio_mmio.ko: kernel/drivers/virtio/virtio.ko "
+	"kernel/drivers/virtio/virtio_ring.ko\n"
+	"kernel/drivers/char/virtio_console.ko: kernel/drivers/virtio/virtio.ko "
+	"kernel/drivers/virtio/virtio_ring.ko\n"
+	"kernel/drivers/char/hw_random/virtio-rng.ko: kernel/drivers/virtio/virtio.ko "
+	"kernel/drivers/virtio/virtio_ring.ko";
+
+TEST(load_order)
+{
+	static const char *const want[] = {
+		"kernel/drivers/virtio/virtio_ring.ko", "kernel/drivers/virtio/virtio.ko",
+		"kernel/drivers/virtio/virtio_mmio.ko", "kernel/drivers/char/virtio_console.ko",
+		"kernel/fs/fuse/fuse.ko",               "kernel/fs/overlayfs/overlay.ko.xz",
+		"kernel/drivers/char/hw_random/virtio-rng.ko",
+	};
+	static struct sb_module_list l;
+	struct sb_err err = { 0 };
+
+	CHECK_EQ(sb_modules_pick(dep, "", sb_modules_wanted, &l, &err), 0);
+	CHECK_EQ(l.n, 7);
+	for (size_t i = 0; i < l.n && i < 7; i++)
+		CHECK_STR(l.path[i], want[i]);
+}
+
+TEST(builtin_ones_are_left_out)
+{
+	static struct sb_module_list l;
+	struct sb_err err = { 0 };
+
+	CHECK_EQ(sb_modules_pick("kernel/fs/fuse/fuse.ko:\n",
+				 "kernel/drivers/virtio/virtio_mmio.ko\n"
+				 "kernel/fs/overlayfs/overlay.ko\n"
+				 "kernel/drivers/char/virtio_console.ko\n",
+				 sb_modules_wanted, &l, &err), 0);
+	CHECK_EQ(l.n, 1);
+	CHECK_STR(l.path[0], "kernel/fs/fuse/fuse.ko");
+}
+
+TEST(missing_ones_are_named)
+{
+	static struct sb_module_list l;
+	struct sb_err err = { 0 };
+
+	l.n = 42;
+	CHECK_EQ(sb_modules_pick("kernel/fs/overlayfs/overlay.ko:\n", "kernel/x/virtio_mmio.ko",
+				 sb_modules_wanted, &l, &err), -ENOPKG);
+	CHECK_STR(err.text,
+		  "the kernel lacks virtio_console, fuse (neither a module nor built in)");
+	CHECK_EQ(l.n, 42);
+}
+
+TEST(bad_paths)
+{
+	static const struct sb_module_want fuse[] = { { "fuse", true }, { NULL, false } };
+	static const char *const bad[] = {
+		"/kernel/fuse.ko:\n",           "../fuse.ko:\n",
+		"kernel/../fuse.ko:\n",         "kernel//fuse.ko:\n",
+		"kernel/fuse.ko: ../../x.ko\n", "kernel/fuse.ko: kernel/x\n",
+		"kernel/fuse.ko: /x.ko\n",      "ker\tnel/fuse.ko:\n",
+	};
+	static struct sb_module_list l;
+
+	for (size_t i = 0; i < SB_ARRAY_LEN(bad); i++)
+		if (sb_modules_pick(bad[i], "", fuse, &l, NULL) != -EBADMSG)
+			t_fail(__FILE__, __LINE__, "accepted: %s", bad[i]);
+}
+
+TEST(guest_names)
+{
+	char out[256];
+
+	sb_modules_guest_name("kernel/a/virtio-rng.ko.zst", out);
+	CHECK_STR(out, "virtio-rng.ko");
+	sb_modules_guest_name("fuse.ko", out);
+	CHECK_STR(out, "fuse.ko");
+}
