@@ -72,7 +72,7 @@ int sb_ns_userns(struct sb_ns_map uid, struct sb_ns_map gid, int *ret)
 	if (pid == 0) {
 		(void)syscall(SYS_prctl, 1 /* PR_SET_PDEATHSIG */, SIGKILL, 0, 0, 0);
 		for (;;)
-			(void)syscall(SYS_pause);
+			(void)pause();
 	}
 	e = sb_ns_map_write(pid, uid, gid, false);
 	if (e == 0) {
