@@ -440,6 +440,10 @@ struct sb_chan *sb_chan_free(struct sb_chan *c)
 	if (!c)
 		return NULL;
 	if (c->busy > 0) {
+		/* the memory stays until the stack is clear; the descriptors are let go at once */
+		c->state = CHAN_DEAD;
+		silence(c);
+		sb_timer_del(&c->farewell);
 		c->free_pending = true;
 		return NULL;
 	}

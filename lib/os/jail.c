@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <seccomp.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -102,6 +103,9 @@ static int add_call(scmp_filter_ctx ctx, int nr, uint32_t flags)
 	if (maps && !(flags & SB_JAIL_ALLOW_EXEC_MAP))
 		return seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 1,
 					SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	if (nr == SCMP_SYS(ioctl) && (flags & SB_JAIL_IOCTL_ISATTY))
+		return seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 1,
+					SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, TCGETS));
 	return seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 0);
 }
 

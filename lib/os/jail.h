@@ -15,6 +15,7 @@
 
 /* Bits of sb_jail.flags */
 #define SB_JAIL_ALLOW_EXEC_MAP 1U /* mmap/mprotect with PROT_EXEC stay allowed */
+#define SB_JAIL_IOCTL_ISATTY 2U   /* a listed ioctl is TCGETS only */
 
 struct sb_jail {
 	const int *syscalls; /* numbers; negative ones (not on this machine) are skipped */

@@ -1,0 +1,112 @@
+#ifndef SB_HOST_CHANNEL_H
+#define SB_HOST_CHANNEL_H
+/*
+ * sendbox-channel: host end of the channel of one session. The only program that parses what the
+ * guest sends over it; jailed before the first such byte.
+ */
+#include "conn/boot.h"
+#include "conn/chan.h"
+#include "os/loop.h"
+#include "wire/ctl.h"
+#include "wire/ipc.h"
+#include "wire/termfilter.h"
+
+#define MAX_COMMANDS 16
+
+struct session;
+struct command;
+
+/* From a descriptor of the user's into a stream. */
+struct source {
+	struct command *cmd;
+	struct sb_stream *s; /* NULL = no more */
+	int fd;              /* owned; -1 = closed */
+	bool blocking;       /* not O_NONBLOCK: ask poll before each read */
+	bool sock;
+	struct sb_io io;
+};
+
+#define FILTER_CHUNK 4096 /* bytes filtered at a time */
+
+/* From a stream to a descriptor of the user's. */
+struct sink {
+	struct command *cmd;
+	struct sb_stream *s; /* NULL = closed, or reset by the guest */
+	int fd;              /* owned; -1 = closed */
+	bool blocking;
+	bool sock;
+	bool used;           /* this command has such a stream */
+	bool eof;            /* everything came; pending is the rest */
+	bool done;           /* everything was written, or nobody reads */
+	struct sb_io io;
+	struct sb_termfilter *filter; /* owned; NULL unless it goes to a terminal */
+	uint8_t *pending;             /* owned; filtered, not yet written */
+	size_t pending_at;
+	size_t pending_len;
+};
+
+struct command {
+	struct session *ses; /* NULL = free entry */
+	uint32_t id;
+	struct source in;
+	struct sink out;
+	struct sink err;
+	bool exited;
+	struct sb_ipc_exited exit;
+};
+
+enum session_state {
+	SES_NONE = 0,
+	SES_BOOT,    /* the boot record is being written */
+	SES_GREET,   /* handshake; READY is awaited */
+	SES_READY,
+	SES_CLOSING, /* SHUTDOWN sent, BYE is awaited */
+	SES_OVER,    /* nothing but the end of the ipc socket is awaited */
+};
+
+struct session {
+	struct sb_loop *loop;
+	enum session_state state;
+	int ipc;     /* owned */
+	int carrier; /* owned */
+	struct sb_io ipc_io;
+	struct sb_io carrier_io; /* boot record only; then the channel has its own */
+	struct sb_timer deadline;
+	uint32_t ready_timeout_ms;
+	bool tty;
+	bool separate_stderr;
+	uint8_t psk[SB_PSK_LEN];
+	uint8_t prologue[SB_PROLOGUE_LEN];
+	uint8_t *boot; /* owned; holds the key */
+	size_t boot_len;
+	size_t boot_at;
+	struct sb_chan *chan;
+	struct command commands[MAX_COMMANDS];
+};
+
+/* session.c */
+SB_MUST_CHECK int session_start(struct session *ses); /* begins with the boot record */
+void session_done(struct session *ses);
+void session_fail(struct session *ses, enum sb_fail fail, const char *fmt, ...) SB_PRINTF(3, 4);
+void session_tell(struct session *ses, uint16_t type, const void *p, size_t len);
+int session_control(struct session *ses, const struct sb_ctl *m);
+void session_close(struct session *ses);
+
+/* command.c */
+struct command *command_find(struct session *ses, uint32_t id);
+/* @fds: stdin, stdout, stderr; taken, also on failure. Return: 0; -errno */
+SB_MUST_CHECK int command_start(struct session *ses, const struct sb_ipc_run *run, int fds[3]);
+void command_exited(struct command *cmd, const struct sb_ctl *m);
+void command_check(struct command *cmd); /* tells EXITED when all is done; may free @cmd */
+void command_free(struct command *cmd);
+
+/* relay.c */
+SB_MUST_CHECK int source_init(struct source *src, struct command *cmd, int *fd);
+void source_pump(struct source *src);
+void source_done(struct source *src);
+SB_MUST_CHECK int sink_init(struct sink *k, struct command *cmd, int *fd, bool terminal);
+size_t sink_data(struct sink *k, const uint8_t *p, size_t len);
+void sink_eof(struct sink *k);
+void sink_done(struct sink *k);
+
+#endif

@@ -1,0 +1,194 @@
+/*
+ * One command: its streams, and the order of its end. EXITED may overtake the last output (it is
+ * more urgent inside the channel), so it is told to the monitor only when every output stream
+ * ended and everything was written, or nobody reads it any more.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "channel.h"
+
+/* --- stdin --- */
+
+static size_t no_data(struct sb_stream *s, const uint8_t *p, size_t len)
+{
+	(void)s;
+	(void)p;
+	return len;
+}
+
+static void no_eof(struct sb_stream *s)
+{
+	(void)s;
+}
+
+static void in_reset(struct sb_stream *s)
+{
+	struct command *cmd = sb_stream_owner(s);
+
+	source_done(&cmd->in);
+}
+
+static void in_writable(struct sb_stream *s)
+{
+	struct command *cmd = sb_stream_owner(s);
+
+	source_pump(&cmd->in);
+}
+
+static const struct sb_stream_ops in_ops = {
+	.data = no_data, .eof = no_eof, .reset = in_reset, .writable = in_writable
+};
+
+/* --- stdout, stderr, terminal --- */
+
+static size_t out_data(struct sb_stream *s, const uint8_t *p, size_t len)
+{
+	struct sink *k = sb_stream_owner(s);
+
+	return sink_data(k, p, len);
+}
+
+static void out_eof(struct sb_stream *s)
+{
+	sink_eof(sb_stream_owner(s));
+}
+
+static void out_reset(struct sb_stream *s)
+{
+	struct sink *k = sb_stream_owner(s);
+	struct command *cmd = k->cmd;
+
+	if (k == &cmd->out && cmd->in.s == s)
+		source_done(&cmd->in);
+	k->s = NULL;
+	sink_done(k);
+	command_check(cmd);
+}
+
+static void out_writable(struct sb_stream *s)
+{
+	struct sink *k = sb_stream_owner(s);
+
+	source_pump(&k->cmd->in); /* terminal only */
+}
+
+static const struct sb_stream_ops out_ops = {
+	.data = out_data, .eof = out_eof, .reset = out_reset, .writable = out_writable
+};
+
+/* --- life --- */
+
+struct command *command_find(struct session *ses, uint32_t id)
+{
+	for (size_t i = 0; i < MAX_COMMANDS; i++)
+		if (ses->commands[i].ses && ses->commands[i].id == id)
+			return &ses->commands[i];
+	return NULL;
+}
+
+static void close_stream(struct sb_stream **s)
+{
+	struct sb_stream *was = *s;
+
+	*s = NULL;
+	if (was)
+		sb_stream_close(was);
+}
+
+void command_free(struct command *cmd)
+{
+	struct sb_stream *in = cmd->in.s;
+
+	source_done(&cmd->in);
+	if (in && in != cmd->out.s)
+		close_stream(&in);
+	close_stream(&cmd->out.s);
+	close_stream(&cmd->err.s);
+	sink_done(&cmd->out);
+	sink_done(&cmd->err);
+	*cmd = (struct command){ 0 };
+}
+
+void command_check(struct command *cmd)
+{
+	struct session *ses = cmd->ses;
+	struct sb_ipc_exited x = cmd->exit;
+
+	if (!ses || !cmd->exited || (cmd->out.used && !cmd->out.done) ||
+	    (cmd->err.used && !cmd->err.done))
+		return;
+	command_free(cmd);
+	session_tell(ses, SB_IPC_EXITED, &x, sizeof(x));
+}
+
+void command_exited(struct command *cmd, const struct sb_ctl *m)
+{
+	cmd->exited = true;
+	cmd->exit = (struct sb_ipc_exited){
+		.cmd = cmd->id,
+		.kind = m->exit.kind,
+		.value = m->exit.value,
+		.oom = m->exit.oom ? 1 : 0,
+		.user_us = m->exit.user_us,
+		.sys_us = m->exit.sys_us,
+		.max_rss = m->exit.max_rss,
+	};
+	command_check(cmd);
+}
+
+static int open_streams(struct session *ses, struct command *cmd)
+{
+	int r;
+
+	if (ses->tty) {
+		r = sb_stream_open(ses->chan, SB_STREAM_TERMINAL, cmd->id, &out_ops, &cmd->out,
+				   &cmd->out.s);
+		cmd->in.s = cmd->out.s;
+	} else {
+		r = sb_stream_open(ses->chan, SB_STREAM_STDIN, cmd->id, &in_ops, cmd,
+				   &cmd->in.s);
+		if (r == 0)
+			r = sb_stream_open(ses->chan, SB_STREAM_STDOUT, cmd->id, &out_ops,
+					   &cmd->out, &cmd->out.s);
+	}
+	if (r == 0 && cmd->err.used)
+		r = sb_stream_open(ses->chan, SB_STREAM_STDERR, cmd->id, &out_ops, &cmd->err,
+				   &cmd->err.s);
+	return r;
+}
+
+int command_start(struct session *ses, const struct sb_ipc_run *run, int fds[3])
+{
+	struct sb_ctl m = { .type = SB_CTL_RUN, .cmd = run->cmd, .rows = run->rows,
+			    .cols = run->cols };
+	struct command *cmd = NULL;
+	int r;
+
+	for (size_t i = 0; i < MAX_COMMANDS && !cmd; i++)
+		if (!ses->commands[i].ses)
+			cmd = &ses->commands[i];
+	if (!cmd || command_find(ses, run->cmd))
+		return cmd ? -EEXIST : -ENOBUFS;
+	*cmd = (struct command){ .ses = ses, .id = run->cmd };
+	cmd->in.fd = cmd->out.fd = cmd->err.fd = -1;
+	r = source_init(&cmd->in, cmd, &fds[0]);
+	if (r == 0)
+		r = sink_init(&cmd->out, cmd, &fds[1], ses->tty);
+	if (r == 0 && (!ses->tty || ses->separate_stderr))
+		r = sink_init(&cmd->err, cmd, &fds[2], false);
+	if (r == 0)
+		r = open_streams(ses, cmd);
+	m.flags = (ses->tty ? SB_CTL_F_TTY : 0) |
+		  (ses->separate_stderr ? SB_CTL_F_SEPARATE_STDERR : 0);
+	if (r == 0)
+		r = session_control(ses, &m);
+	if (r < 0) {
+		command_free(cmd);
+		return r;
+	}
+	source_pump(&cmd->in);
+	return 0;
+}

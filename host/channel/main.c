@@ -1,0 +1,230 @@
+/* sendbox-channel: see channel.h. No arguments; descriptor 3 is the socket to the monitor. */
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "channel.h"
+#include "channel_syscalls.h"
+#include "os/jail.h"
+
+#define MAX_DESCRIPTORS 256 /* three a command, and a few */
+
+/* --- messages of the monitor --- */
+
+static int on_run(struct session *ses, struct sb_ipc_msg *msg)
+{
+	const struct sb_ipc_run *run = sb_ipc_get(msg, sizeof(*run), 3);
+	int fds[3];
+	int r;
+
+	if (!run || ses->state != SES_READY)
+		return run && ses->state == SES_OVER ? 0 : -EBADMSG;
+	for (int i = 0; i < 3; i++)
+		fds[i] = sb_fd_take(&msg->fds[i]);
+	r = command_start(ses, run, fds);
+	for (int i = 0; i < 3; i++)
+		sb_fd_close(&fds[i]);
+	if (r < 0)
+		session_fail(ses, SB_FAIL_INTERNAL, "cannot start command %u: errno %d", run->cmd,
+			     -r);
+	return 0;
+}
+
+static int on_relayed(struct session *ses, const struct sb_ipc_msg *msg)
+{
+	const struct sb_ipc_resize *size = sb_ipc_get(msg, sizeof(*size), 0);
+	const struct sb_ipc_signal *sig = sb_ipc_get(msg, sizeof(*sig), 0);
+	struct sb_ctl m = { 0 };
+	int r;
+
+	_Static_assert(sizeof(*size) == sizeof(*sig), "one length check for both");
+	if (!size || !sig)
+		return -EBADMSG;
+	switch (msg->type) {
+	case SB_IPC_RESIZE:
+		m = (struct sb_ctl){ .type = SB_CTL_RESIZE, .cmd = size->cmd, .rows = size->rows,
+				     .cols = size->cols };
+		break;
+	case SB_IPC_SIGNAL:
+		m = (struct sb_ctl){ .type = SB_CTL_SIGNAL, .cmd = sig->cmd, .value = sig->signo };
+		if (sig->signo < 1 || sig->signo > 64)
+			return -EBADMSG;
+		break;
+	default:
+		m = (struct sb_ctl){ .type = SB_CTL_KILL, .cmd = sig->cmd };
+		break;
+	}
+	if (ses->state != SES_READY || !command_find(ses, m.cmd))
+		return 0; /* it ended in the meantime */
+	r = session_control(ses, &m);
+	if (r < 0)
+		sb_debug("control message %u was lost: errno %d", m.type, -r);
+	return 0;
+}
+
+static int on_message(struct session *ses, struct sb_ipc_msg *msg)
+{
+	switch (msg->type) {
+	case SB_IPC_CHAN_RUN:
+		return on_run(ses, msg);
+	case SB_IPC_RESIZE:
+	case SB_IPC_SIGNAL:
+	case SB_IPC_CHAN_KILL:
+		return on_relayed(ses, msg);
+	case SB_IPC_CHAN_CLOSE:
+		if (!sb_ipc_get(msg, 0, 0))
+			return -EBADMSG;
+		session_close(ses);
+		return 0;
+	default:
+		return -EBADMSG;
+	}
+}
+
+static void on_ipc(struct sb_io *io, uint32_t events)
+{
+	struct session *ses = io->owner;
+	sb_automsg struct sb_ipc_msg msg;
+	int r;
+
+	(void)events;
+	msg.n_fds = 0;
+	r = sb_ipc_recv(ses->ipc, &msg);
+	if (r == -EAGAIN)
+		return;
+	if (r == 0)
+		r = on_message(ses, &msg);
+	if (r == 0)
+		return;
+	if (r < 0)
+		sb_log("message of the monitor: errno %d", -r);
+	sb_loop_stop(ses->loop, r == SB_IPC_EOF ? 0 : 1);
+}
+
+/* --- start --- */
+
+static int read_plan(int fd, char **ret, size_t *ret_len)
+{
+	sb_autofree char *buf = NULL;
+	struct stat st;
+	ssize_t n;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_size <= 0 || st.st_size > (off_t)SB_PLAN_MAX_BYTES)
+		return -EFBIG;
+	buf = malloc((size_t)st.st_size);
+	if (!buf)
+		return -ENOMEM;
+	n = pread(fd, buf, (size_t)st.st_size, 0);
+	if (n != st.st_size)
+		return n < 0 ? -errno : -EIO;
+	*ret_len = (size_t)n;
+	*ret = sb_take(&buf);
+	return 0;
+}
+
+static int take_plan(struct session *ses, const struct sb_ipc_chan_start *start, int fd,
+		     struct sb_err *err)
+{
+	sb_autofree char *bytes = NULL;
+	sb_autoplan struct sb_plan *plan = NULL;
+	uint8_t digest[SB_SHA256_LEN];
+	size_t len;
+	int r = read_plan(fd, &bytes, &len);
+
+	if (r < 0)
+		return sb_err_set(err, r, "plan: errno %d", -r);
+	if (!sb_sign_verify(bytes, len, start->signature, start->public_key))
+		return sb_err_set(err, -EKEYREJECTED, "the plan's signature is not valid");
+	r = sb_plan_parse(bytes, len, &plan, err);
+	if (r < 0)
+		return r;
+	ses->tty = plan->tty;
+	ses->separate_stderr = plan->separate_stderr;
+	sb_sha256(bytes, len, digest);
+	sb_boot_prologue(plan->session, digest, ses->prologue);
+	memcpy(ses->psk, start->psk, sizeof(ses->psk));
+	return sb_boot_write(bytes, len, start->signature, start->psk, &ses->boot,
+			     &ses->boot_len);
+}
+
+static int take_start(struct session *ses, struct sb_err *err)
+{
+	sb_automsg struct sb_ipc_msg msg;
+	const struct sb_ipc_chan_start *start;
+	int r;
+
+	msg.n_fds = 0;
+	r = sb_ipc_recv(ses->ipc, &msg);
+	if (r != 0)
+		return sb_err_set(err, r < 0 ? r : -ENODATA, "no start message");
+	start = sb_ipc_get(&msg, sizeof(*start), 2);
+	if (msg.type != SB_IPC_CHAN_START || !start)
+		return sb_err_set(err, -EBADMSG, "the first message is not the start");
+	ses->ready_timeout_ms = start->ready_timeout_ms;
+	r = take_plan(ses, start, msg.fds[1], err);
+	if (r < 0)
+		return r;
+	ses->carrier = sb_fd_take(&msg.fds[0]);
+	r = sb_fd_set_nonblock(ses->carrier, true);
+	if (r == 0)
+		r = sb_fd_set_nonblock(ses->ipc, true);
+	return r < 0 ? sb_err_set(err, r, "descriptors: errno %d", -r) : 0;
+}
+
+static int run(struct session *ses, struct sb_err *err)
+{
+	struct sb_jail jail = { .syscalls = channel_syscalls,
+				.n_syscalls = SB_ARRAY_LEN(channel_syscalls),
+				.flags = SB_JAIL_IOCTL_ISATTY,
+				.nofile = MAX_DESCRIPTORS,
+				.root_fd = -1 };
+	int r = sb_loop_new(&ses->loop);
+
+	if (r == 0)
+		r = take_start(ses, err);
+	if (r == 0)
+		r = sb_io_set(ses->loop, &ses->ipc_io, ses->ipc, EPOLLIN, on_ipc, ses);
+	if (r < 0)
+		return sb_err_set(err, r, "start: errno %d", -r);
+	(void)malloc_trim(0); /* the plan and the parser's tree are gone */
+	r = sb_jail_enter(&jail, err);
+	if (r < 0)
+		return r;
+	r = session_start(ses);
+	if (r < 0)
+		return sb_err_set(err, r, "carrier: errno %d", -r);
+	return sb_loop_run(ses->loop);
+}
+
+int main(void)
+{
+	static struct session ses = { .ipc = SB_IPC_SOCK_FD, .carrier = -1 };
+	struct sb_err err = { 0 };
+	int r;
+
+	sb_log_init("sendbox-channel");
+	(void)signal(SIGPIPE, SIG_IGN);
+	if (sb_crypto_init() < 0) {
+		sb_log("no crypto library");
+		return 1;
+	}
+	r = run(&ses, &err);
+	if (r < 0) {
+		struct sb_ipc_failed f = { .fail = SB_FAIL_INTERNAL };
+
+		(void)snprintf(f.text, sizeof(f.text), "channel: %.480s", err.text);
+		session_tell(&ses, SB_IPC_FAILED, &f, sizeof(f));
+		sb_log("%s", err.text);
+	}
+	session_done(&ses);
+	ses.loop = sb_loop_free(ses.loop);
+	return r == 0 ? 0 : 1;
+}

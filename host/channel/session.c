@@ -1,0 +1,242 @@
+/*
+ * Theory of operation. SES_BOOT -> SES_GREET -> SES_READY -> SES_CLOSING -> SES_OVER. Whatever
+ * goes wrong is told to the monitor once (FAILED) and ends in SES_OVER, where only the end of the
+ * ipc socket is awaited. What the guest says is checked against the state: READY once and first,
+ * STARTED and EXITED only for commands that were started, BYE only after SHUTDOWN.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "channel.h"
+
+void session_tell(struct session *ses, uint16_t type, const void *p, size_t len)
+{
+	int r;
+
+	if (ses->ipc < 0)
+		return;
+	r = sb_ipc_send(ses->ipc, type, p, len, NULL, 0);
+	if (r < 0)
+		sb_debug("message %u to the monitor was lost: errno %d", type, -r);
+}
+
+static void over(struct session *ses)
+{
+	ses->state = SES_OVER;
+	sb_timer_del(&ses->deadline);
+	sb_io_del(&ses->carrier_io);
+	for (size_t i = 0; i < MAX_COMMANDS; i++)
+		if (ses->commands[i].ses)
+			command_free(&ses->commands[i]);
+	ses->chan = sb_chan_free(ses->chan);
+	sb_fd_close(&ses->carrier);
+}
+
+void session_fail(struct session *ses, enum sb_fail fail, const char *fmt, ...)
+{
+	struct sb_ipc_failed f = { .fail = (uint32_t)fail };
+	va_list ap;
+
+	if (ses->state == SES_OVER)
+		return;
+	va_start(ap, fmt);
+	(void)vsnprintf(f.text, sizeof(f.text), fmt, ap);
+	va_end(ap);
+	session_tell(ses, SB_IPC_FAILED, &f, sizeof(f));
+	over(ses);
+}
+
+int session_control(struct session *ses, const struct sb_ctl *m)
+{
+	sb_autobuf struct sb_buf b;
+	int r;
+
+	sb_buf_init(&b, SB_CTL_MAX);
+	sb_ctl_write(&b, m);
+	r = sb_buf_error(&b);
+	return r < 0 ? r : sb_chan_control(ses->chan, b.data, b.len);
+}
+
+void session_close(struct session *ses)
+{
+	struct sb_ctl m = { .type = SB_CTL_SHUTDOWN };
+
+	if (ses->state != SES_READY) {
+		session_fail(ses, SB_FAIL_GUEST, "closed before the guest was ready");
+		return;
+	}
+	ses->state = SES_CLOSING;
+	if (session_control(ses, &m) < 0)
+		session_fail(ses, SB_FAIL_GUEST, "the guest takes no more messages");
+}
+
+/* --- what the guest says --- */
+
+/* Guest text for people: printable ASCII stays, the rest becomes '?'. */
+static void clean_text(const char *text, size_t len, char *out, size_t cap)
+{
+	size_t n = SB_MIN(len, cap - 1);
+
+	for (size_t i = 0; i < n; i++)
+		out[i] = text[i] >= 0x20 && text[i] < 0x7f ? text[i] : '?';
+	out[n] = '\0';
+}
+
+static int on_exited(struct session *ses, const struct sb_ctl *m)
+{
+	struct command *cmd = command_find(ses, m->cmd);
+
+	if (!cmd || cmd->exited)
+		return ses->state == SES_CLOSING ? 0 : -EBADMSG;
+	command_exited(cmd, m);
+	return 0;
+}
+
+static int on_message(struct session *ses, const struct sb_ctl *m)
+{
+	struct sb_ipc_started started = { .cmd = m->cmd };
+	char text[400];
+
+	if (ses->state == SES_GREET && m->type != SB_CTL_READY && m->type != SB_CTL_FAILED)
+		return -EBADMSG;
+	switch ((enum sb_ctl_type)m->type) {
+	case SB_CTL_READY:
+		if (ses->state != SES_GREET)
+			return -EBADMSG;
+		clean_text(m->text, m->text_len, text, sizeof(text));
+		sb_debug("guest kernel %s is ready", text);
+		sb_timer_del(&ses->deadline);
+		ses->state = SES_READY;
+		session_tell(ses, SB_IPC_READY, NULL, 0);
+		return 0;
+	case SB_CTL_STARTED:
+		if (!command_find(ses, m->cmd))
+			return ses->state == SES_CLOSING ? 0 : -EBADMSG;
+		session_tell(ses, SB_IPC_STARTED, &started, sizeof(started));
+		return 0;
+	case SB_CTL_EXITED:
+		return on_exited(ses, m);
+	case SB_CTL_FAILED:
+		clean_text(m->text, m->text_len, text, sizeof(text));
+		session_fail(ses, SB_FAIL_GUEST, "the guest reports: %s", text);
+		return 0;
+	case SB_CTL_BYE:
+		if (ses->state != SES_CLOSING)
+			return -EBADMSG;
+		session_tell(ses, SB_IPC_CLOSED, NULL, 0);
+		over(ses);
+		return 0;
+	case SB_CTL_NONE:
+	case SB_CTL_RUN:
+	case SB_CTL_EXEC:
+	case SB_CTL_SIGNAL:
+	case SB_CTL_KILL:
+	case SB_CTL_RESIZE:
+	case SB_CTL_SHUTDOWN:
+	default:
+		return -EBADMSG;
+	}
+}
+
+static int on_control(struct sb_chan *c, const uint8_t *msg, size_t len)
+{
+	struct session *ses = sb_chan_owner(c);
+	struct sb_ctl m;
+	int r = sb_ctl_parse(msg, len, &m);
+
+	return r < 0 ? r : on_message(ses, &m);
+}
+
+static void on_closed(struct sb_chan *c, int err, const char *why)
+{
+	struct session *ses = sb_chan_owner(c);
+
+	if (err == 0)
+		session_fail(ses, SB_FAIL_GUEST, "the guest ended unexpectedly");
+	else
+		session_fail(ses, SB_FAIL_GUEST, "the channel to the guest failed: %s (errno %d)",
+			     why, -err);
+}
+
+static const struct sb_chan_ops chan_ops = { .control = on_control, .closed = on_closed };
+
+/* --- start --- */
+
+static void on_deadline(struct sb_timer *t)
+{
+	struct session *ses = t->owner;
+
+	session_fail(ses, SB_FAIL_TIMEOUT, "the guest was not ready within %u ms%s",
+		     ses->ready_timeout_ms,
+		     ses->state == SES_BOOT ? " (it did not read its plan)" : "");
+}
+
+static void greet(struct session *ses)
+{
+	struct sb_chan_config cfg = { .loop = ses->loop,
+				      .role = SB_CHAN_HOST,
+				      .fd_in = ses->carrier,
+				      .fd_out = ses->carrier,
+				      .prologue = ses->prologue,
+				      .prologue_len = sizeof(ses->prologue),
+				      .ops = &chan_ops,
+				      .owner = ses };
+	int r;
+
+	sb_io_del(&ses->carrier_io);
+	memcpy(cfg.psk, ses->psk, sizeof(cfg.psk));
+	r = sb_chan_new(&cfg, &ses->chan);
+	sb_wipe(cfg.psk, sizeof(cfg.psk));
+	sb_wipe(ses->psk, sizeof(ses->psk));
+	sb_wipe(ses->boot, ses->boot_len);
+	free(ses->boot);
+	ses->boot = NULL;
+	if (r < 0) {
+		session_fail(ses, SB_FAIL_INTERNAL, "channel: errno %d", -r);
+		return;
+	}
+	ses->state = SES_GREET;
+}
+
+static void on_boot(struct sb_io *io, uint32_t events)
+{
+	struct session *ses = io->owner;
+	ssize_t n;
+
+	(void)events;
+	n = write(ses->carrier, ses->boot + ses->boot_at, ses->boot_len - ses->boot_at);
+	if (n < 0) {
+		if (errno != EAGAIN && errno != EINTR)
+			session_fail(ses, SB_FAIL_GUEST, "the guest left before it had its plan");
+		return;
+	}
+	ses->boot_at += (size_t)n;
+	if (ses->boot_at == ses->boot_len)
+		greet(ses);
+}
+
+int session_start(struct session *ses)
+{
+	if (ses->ready_timeout_ms > 0)
+		sb_timer_set(ses->loop, &ses->deadline, ses->ready_timeout_ms * 1000000ULL,
+			     on_deadline, ses);
+	ses->state = SES_BOOT;
+	return sb_io_set(ses->loop, &ses->carrier_io, ses->carrier, EPOLLOUT, on_boot, ses);
+}
+
+void session_done(struct session *ses)
+{
+	over(ses);
+	sb_io_del(&ses->ipc_io);
+	sb_fd_close(&ses->ipc);
+	if (ses->boot)
+		sb_wipe(ses->boot, ses->boot_len);
+	free(ses->boot);
+	ses->boot = NULL;
+	sb_wipe(ses->psk, sizeof(ses->psk));
+}
