@@ -4,6 +4,8 @@
 #include <sodium.h>
 #include <unistd.h>
 
+#include "crypto/sha256.h"
+
 int sb_crypto_init(void)
 {
 	return sodium_init() < 0 ? -EIO : 0;
@@ -22,6 +24,8 @@ int sb_sha256_fd(int fd, uint8_t out[SB_SHA256_LEN], uint64_t *len)
 
 	if (!buf)
 		return -ENOMEM;
+	if (sb_sha256_fast())
+		return sb_sha256_fast_fd(fd, buf, 1U << 18, out, len);
 	(void)crypto_hash_sha256_init(&st);
 	for (;;) {
 		ssize_t n = pread(fd, buf, 1U << 18, (off_t)at);
