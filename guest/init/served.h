@@ -20,4 +20,7 @@ struct sb_served {
 SB_MUST_CHECK int sb_served_mount(const struct sb_plan *p, struct sb_served *ret,
 				  struct sb_rootfs *r, struct sb_err *err);
 
+/* sb_served_tune - bigger reads for the mounts, found below @root; needs a writable /sys */
+void sb_served_tune(const struct sb_plan *p, const char *root);
+
 #endif

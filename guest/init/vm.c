@@ -175,6 +175,8 @@ static int set_up_root(const struct sb_plan *p, struct sb_served *served, struct
 	if (e == 0)
 		e = sb_rootfs_build(&r, "/run", err);
 	if (e == 0)
+		sb_served_tune(p, "/run/root");
+	if (e == 0)
 		e = sb_rootfs_enter(&r, err);
 	(void)umask(022);
 	return e;
