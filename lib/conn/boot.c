@@ -50,7 +50,8 @@ static uint64_t now_ms(void)
 	return sb_now_ns() / 1000000U;
 }
 
-/* Wait until @fd is readable or @until passed (0 = for ever). Return: 0; -ETIMEDOUT; -errno. */
+/* Wait until @fd is readable or @until passed (0 = for ever). Return: 0; -EAGAIN: look again;
+ * -ETIMEDOUT; -errno. */
 static int wait_readable(int fd, uint64_t until, bool no_peer)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -68,7 +69,9 @@ static int wait_readable(int fd, uint64_t until, bool no_peer)
 		return r < 0 && errno != EINTR ? -errno : 0;
 	}
 	r = poll(&p, 1, left);
-	return r < 0 && errno != EINTR ? -errno : 0;
+	if (r < 0 && errno != EINTR)
+		return -errno;
+	return r > 0 ? 0 : -EAGAIN; /* the descriptor may be a blocking one */
 }
 
 static int read_exact(int fd, bool chr, uint8_t *p, size_t len, uint64_t until)
@@ -79,6 +82,8 @@ static int read_exact(int fd, bool chr, uint8_t *p, size_t len, uint64_t until)
 		int r = wait_readable(fd, until, no_peer);
 		ssize_t n;
 
+		if (r == -EAGAIN)
+			continue;
 		if (r < 0)
 			return r;
 		n = read(fd, p, len);
