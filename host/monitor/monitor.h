@@ -68,7 +68,8 @@ struct monitor {
 	uint16_t cols;
 	bool cancelling;
 	bool cli_gone;
-	struct sb_ipc_done done; /* the first outcome */
+	struct sb_ipc_failed suspicion; /* told unless the guest's own end explains it */
+	struct sb_ipc_done done;        /* the first outcome */
 	bool have_outcome;
 };
 

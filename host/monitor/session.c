@@ -33,6 +33,7 @@
 #define CLOSE_GRACE (5 * S_NS)   /* sync of the guest's dirty pages included */
 #define CANCEL_GRACE (5 * S_NS)  /* from the signal to SIGKILL */
 #define KILL_GRACE (3 * S_NS)    /* from SIGKILL inside the guest to the end of the guest */
+#define SUSPICION_GRACE S_NS     /* from an echo of the guest's end to believing it */
 #define START_SLACK (3 * S_NS)   /* the channel's own deadline fires first */
 
 static void begin_reaping(struct monitor *m);
@@ -175,6 +176,27 @@ static void kill_command(struct monitor *m)
 	sb_timer_set(m->loop, &m->grace, KILL_GRACE, on_kill_late, m);
 }
 
+static void on_suspicion(struct sb_timer *t)
+{
+	struct monitor *m = t->owner;
+
+	settle(m, m->suspicion.fail, "%s", m->suspicion.text);
+	begin_reaping(m);
+}
+
+/*
+ * A failure that may be only the echo of the guest's own end. The guest's process tells the cause
+ * better; if it does not end soon, this is the outcome.
+ */
+static void suspect(struct monitor *m, uint32_t fail, const char *text)
+{
+	if (m->have_outcome || m->suspicion.fail != SB_FAIL_NONE)
+		return;
+	m->suspicion.fail = fail;
+	(void)snprintf(m->suspicion.text, sizeof(m->suspicion.text), "%s", text);
+	sb_timer_set(m->loop, &m->grace, SUSPICION_GRACE, on_suspicion, m);
+}
+
 static void on_cancel_late(struct sb_timer *t)
 {
 	kill_command(t->owner);
@@ -275,9 +297,15 @@ void mon_child_ended(struct mon_child *c)
 		console_tail(m, tail, sizeof(tail));
 		settle(m, SB_FAIL_GUEST, "%s%s%s", what,
 		       m->state == MON_STARTING ? " before it was ready" : "", tail);
-	} else {
-		settle(m, SB_FAIL_INTERNAL, "%s", what);
+		begin_reaping(m);
+		return;
 	}
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+		/* its socket was closed at the other end: the guest is ending */
+		suspect(m, SB_FAIL_INTERNAL, what);
+		return;
+	}
+	settle(m, SB_FAIL_INTERNAL, "%s", what);
 	begin_reaping(m);
 }
 
@@ -354,9 +382,13 @@ static int on_chan_message(struct monitor *m, const struct sb_ipc_msg *msg)
 			begin_reaping(m);
 			return 0;
 		}
-		settle(m, f.fail >= SB_FAIL_PLAN && f.fail <= SB_FAIL_INTERNAL ? f.fail
-									       : SB_FAIL_GUEST,
-		       "%.499s", f.text);
+		if (f.fail < SB_FAIL_PLAN || f.fail > SB_FAIL_INTERNAL)
+			f.fail = SB_FAIL_GUEST;
+		if (f.fail == SB_FAIL_GUEST) {
+			suspect(m, f.fail, f.text);
+			return 0;
+		}
+		settle(m, f.fail, "%.499s", f.text);
 		begin_reaping(m);
 		return 0;
 	}

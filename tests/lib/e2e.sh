@@ -23,7 +23,7 @@ is() { if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "got:  $2" "want: $3";
 like() { if printf '%s' "$2" | grep -Eq -- "$3"; then ok "$1"; else not_ok "$1" "got:  $2" "want: /$3/"; fi; }
 unlike() { if printf '%s' "$2" | grep -Eq -- "$3"; then not_ok "$1" "got:  $2" "must not match: /$3/"; else ok "$1"; fi; }
 
-T=/tmp/sendbox-tests.$(id -u)
+T=/var/tmp/sendbox-tests.$(id -u)
 mkdir -p -m 755 "$T"
 [ "$(stat -c %u "$T")" = "$(id -u)" ] || { echo "Bail out! $T belongs to another user"; exit 1; }
 
@@ -73,10 +73,26 @@ as() {
 		"$@"
 	fi
 }
+# "PID NAME" of every process of this test's programs
+processes() {
+	local p exe
+	for p in /proc/[0-9]*; do
+		exe=$(readlink "$p/exe" 2>/dev/null) || continue
+		case $exe in
+		"$inst"/*) echo "${p#/proc/} ${exe##*/}" ;;
+		esac
+	done
+}
 accel=
 [ "$SB_PROVIDER" = microvm ] && accel="--accel ${SENDBOX_ACCEL:-tcg}"
 # sb OPTIONS -- COMMAND: run in the provider under test; the notice of the namespace runtime is dropped
 sb() {
+	local errs status
+	errs=$(mktemp "$work/stderr.XXXXXX")
 	# shellcheck disable=SC2086
-	as timeout -k 5 "${SB_LIMIT:-120}" "$sendbox" run --runtime "$SB_PROVIDER" $accel "$@" 2> >(grep -v 'shares the host' >&2)
+	as timeout -k 5 "${SB_LIMIT:-120}" "$sendbox" run --runtime "$SB_PROVIDER" $accel "$@" 2>"$errs"
+	status=$?
+	grep -v 'shares the host' "$errs" >&2
+	rm -f "$errs"
+	return $status
 }
