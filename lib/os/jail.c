@@ -14,6 +14,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -24,6 +25,7 @@
 #define LL_RULE_PATH_BENEATH 1
 /* Access bits, in the order in which the versions brought them. */
 #define LL_FS_EXECUTE (1ULL << 0)
+#define LL_FS_WRITE_FILE (1ULL << 1)
 #define LL_FS_READ_FILE (1ULL << 2)
 #define LL_FS_READ_DIR (1ULL << 3)
 #define LL_FS_V1 ((1ULL << 13) - 1)
@@ -54,6 +56,23 @@ int sb_jail_landlock_abi(void)
 }
 
 #ifndef SB_JAIL_RELAXED
+static int add_beneath(int ruleset, int fd, uint64_t handled, bool writable, struct sb_err *err)
+{
+	struct ll_beneath rule = { .fd = fd, .access = LL_FS_READ_FILE | LL_FS_READ_DIR };
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return sb_err_set(err, -errno, "jail: root: errno %d", errno);
+	if (writable)
+		rule.access = handled & ~(LL_FS_EXECUTE | LL_FS_MAKE_CHAR | LL_FS_MAKE_BLOCK |
+					  LL_FS_IOCTL_DEV);
+	if (!S_ISDIR(st.st_mode))
+		rule.access &= LL_FS_READ_FILE | LL_FS_WRITE_FILE | LL_FS_TRUNCATE;
+	if (syscall(SYS_landlock_add_rule, ruleset, LL_RULE_PATH_BENEATH, &rule, 0) < 0)
+		return sb_err_set(err, -errno, "jail: landlock rule: errno %d", errno);
+	return 0;
+}
+
 static int enter_landlock(const struct sb_jail *j, struct sb_err *err)
 {
 	int abi = sb_jail_landlock_abi();
@@ -81,15 +100,16 @@ static int enter_landlock(const struct sb_jail *j, struct sb_err *err)
 	if (fd < 0)
 		return sb_err_set(err, -errno, "jail: landlock ruleset: errno %d", errno);
 	if (j->root_fd >= 0) {
-		struct ll_beneath rule = { .fd = j->root_fd };
+		int r = add_beneath(fd, j->root_fd, rs.fs, j->root_writable, err);
 
-		if (j->root_writable)
-			rule.access = rs.fs & ~(LL_FS_EXECUTE | LL_FS_MAKE_CHAR |
-						LL_FS_MAKE_BLOCK | LL_FS_IOCTL_DEV);
-		else
-			rule.access = LL_FS_READ_FILE | LL_FS_READ_DIR;
-		if (syscall(SYS_landlock_add_rule, fd, LL_RULE_PATH_BENEATH, &rule, 0) < 0)
-			return sb_err_set(err, -errno, "jail: landlock rule: errno %d", errno);
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < j->n_root_fds; i++) {
+		int r = add_beneath(fd, j->root_fds[i], rs.fs, j->root_writable, err);
+
+		if (r < 0)
+			return r;
 	}
 	if (syscall(SYS_landlock_restrict_self, fd, 0) < 0)
 		return sb_err_set(err, -errno, "jail: landlock restrict: errno %d", errno);

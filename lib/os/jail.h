@@ -24,6 +24,8 @@ struct sb_jail {
 	uint32_t nofile;    /* RLIMIT_NOFILE; 0 = leave */
 	int root_fd;        /* directory beneath which files stay in reach; -1 = no file at all */
 	bool root_writable; /* else only reading beneath it */
+	const int *root_fds; /* more of them, directories or files, with the same access */
+	size_t n_root_fds;
 	uint64_t keep_caps; /* mask of 1 << CAP_x that stay effective and permitted */
 };
 
