@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "exec/setid.h"
 #include "os/landlock.h"
 
 static struct sock_filter workload_filter[] = {
@@ -193,6 +194,8 @@ int sb_confine_prepare(const struct sb_plan *plan, bool vm, bool has_cgroup,
 		if (r < 0)
 			return r;
 		c.filter = sb_confine_filter();
+		if (!vm)
+			c.setid = sb_setid_filter();
 	}
 	(void)umask(022);
 	*ret = c;
@@ -262,6 +265,9 @@ int sb_confine_walls(const struct sb_confine *c)
 	r = sb_landlock_enter(c->landlock);
 	if (r < 0)
 		return r;
+	/* the main filter comes last: it closes seccomp(2) */
+	if (c->setid.len > 0 && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &c->setid) < 0)
+		return -errno;
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &c->filter) < 0)
 		return -errno;
 	return 0;

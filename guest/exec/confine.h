@@ -17,6 +17,7 @@ struct sb_confine {
 	bool reset_oom;          /* the supervisor is protected from the OOM killer: children not */
 	int landlock;            /* ruleset, owned; -1 with root */
 	struct sock_fprog filter; /* borrowed for ever (static); len 0 with root */
+	struct sock_fprog setid;  /* the same; len 0 where no file of the host is in reach */
 	uint64_t nofile;         /* RLIMIT_NOFILE, already cut to what can be had */
 	uint64_t nproc;          /* RLIMIT_NPROC; 0 = leave: a cgroup counts */
 };
