@@ -29,8 +29,12 @@ SB_MUST_CHECK int sb_init_no_more_modules(int proc, struct sb_err *err);
 
 /*
  * sb_init_modules - load the modules named in @order (one file name a line) from @dir
+ * @skip: file name of one to leave out, or NULL
  * Return: 0; -errno naming the module. A module that finds no hardware is fine.
  */
-SB_MUST_CHECK int sb_init_modules(const char *dir, const char *order, struct sb_err *err);
+SB_MUST_CHECK int sb_init_modules(const char *dir, const char *order, const char *skip,
+				  struct sb_err *err);
+/* One module by its file. Return: 0, also when it was there or the file is not; -errno. */
+SB_MUST_CHECK int sb_init_module(const char *dir, const char *name, struct sb_err *err);
 
 #endif

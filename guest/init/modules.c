@@ -22,7 +22,17 @@ static int load(int dir, const char *name)
 	return 0;
 }
 
-int sb_init_modules(const char *dir, const char *order, struct sb_err *err)
+int sb_init_module(const char *dir, const char *name, struct sb_err *err)
+{
+	sb_autofd int at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int e = at < 0 ? -errno : load(at, name);
+
+	if (e == -ENOENT || e == -EEXIST) /* built in, or the mount will tell */
+		return 0;
+	return e < 0 ? sb_err_set(err, e, "cannot load the module %s: %s", name, strerror(-e)) : 0;
+}
+
+int sb_init_modules(const char *dir, const char *order, const char *skip, struct sb_err *err)
 {
 	sb_autofd int at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	sb_autofree char *list = NULL;
@@ -39,6 +49,8 @@ int sb_init_modules(const char *dir, const char *order, struct sb_err *err)
 	for (char *name = strtok_r(list, "\n", &save); name; name = strtok_r(NULL, "\n", &save)) {
 		if (strchr(name, '/'))
 			return sb_err_set(err, -EINVAL, "the module list names %s", name);
+		if (skip && strcmp(name, skip) == 0)
+			continue;
 		e = load(at, name);
 		if (e == -ENODEV)
 			sb_log("module %s: no such hardware", name);

@@ -30,6 +30,8 @@
 #include "init/served.h"
 #include "rootfs/rootfs.h"
 
+#define MODULES "/sendbox/modules"
+#define OVERLAY "overlay.ko" /* for image folders only; it takes a while to load */
 #define BOOT_TIMEOUT_MS 60000
 #define PORT_TIMEOUT_MS 10000
 #define CLOCK_SLACK_S 2
@@ -205,7 +207,7 @@ static int boot_up(int *chan, struct sb_boot *boot, struct sb_served *served, ch
 
 	open_console();
 	if (e == 0)
-		e = sb_init_modules("/sendbox/modules", "/sendbox/modules.order", err);
+		e = sb_init_modules(MODULES, MODULES ".order", OVERLAY, err);
 	if (e == 0)
 		e = sb_port_open("sb.chan", PORT_TIMEOUT_MS, chan, err);
 	if (e == 0)
@@ -219,6 +221,10 @@ static int boot_up(int *chan, struct sb_boot *boot, struct sb_served *served, ch
 	e = sb_init_lo_up();
 	if (e < 0)
 		return sb_err_set(err, e, "cannot bring up lo: %s", strerror(-e));
+	if (boot->plan->image != SB_IMAGE_HOST)
+		e = sb_init_module(MODULES, OVERLAY, err);
+	if (e < 0)
+		return e;
 	proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (proc < 0)
 		return sb_err_set(err, -errno, "cannot open /proc: %s", strerror(errno));

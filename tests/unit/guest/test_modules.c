@@ -27,13 +27,13 @@ static int load(struct sb_err *err)
 	char path[100];
 
 	(void)snprintf(path, sizeof(path), "%s/order", dir);
-	return sb_init_modules(dir, path, err);
+	return sb_init_modules(dir, path, "overlay.ko", err);
 }
 
 TEST(no_list_means_nothing_to_load)
 {
 	order("");
-	CHECK_EQ(sb_init_modules(dir, "/tmp/sb-no-such-list", NULL), 0);
+	CHECK_EQ(sb_init_modules(dir, "/tmp/sb-no-such-list", NULL, NULL), 0);
 	CHECK_EQ(load(NULL), 0);
 }
 
@@ -44,6 +44,13 @@ TEST(a_missing_module_is_named)
 	order("fuse.ko\n");
 	CHECK_EQ(load(&err), -ENOENT);
 	CHECK(strstr(err.text, "fuse.ko") != NULL);
+}
+
+TEST(one_can_be_left_out)
+{
+	order("overlay.ko\n");
+	CHECK_EQ(load(NULL), 0);
+	CHECK_EQ(sb_init_module(dir, "overlay.ko", NULL), 0); /* there is none: built in */
 }
 
 TEST(names_stay_in_the_folder)
