@@ -1,0 +1,242 @@
+/*
+ * The workload's seccomp filter, call by call: each denied one under the filter must fail with
+ * exactly the errno of the filter, and without it (as root, with arguments that do no harm) with
+ * anything else, or the case proves nothing.
+ */
+#include "t.h"
+
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "exec/confine.h"
+
+#define HIGH 0x100000000UL /* garbage that the kernel does not look at */
+
+static int shared_pty = -1;
+
+struct call {
+	const char *name;
+	long nr;
+	unsigned long arg[4];
+	int error;    /* of the filter; 0 = must not be stopped */
+	bool same_ok; /* the kernel may answer the same without the filter */
+};
+
+#define P 1 /* EPERM */
+static const struct call calls[] = {
+	{ "ptrace", SYS_ptrace, { 0x4206, 1, 0, 0 }, P, true },
+	{ "process_vm_readv", SYS_process_vm_readv, { 0, 0, 0, 0 }, P, false },
+	{ "process_vm_writev", SYS_process_vm_writev, { 0, 0, 0, 0 }, P, false },
+	{ "process_madvise", SYS_process_madvise, { ~0UL, 0, 0, 0 }, P, false },
+	{ "kcmp", SYS_kcmp, { 0, 0, 99, 0 }, P, false },
+	{ "pidfd_getfd", SYS_pidfd_getfd, { ~0UL, 0, 0, 0 }, P, false },
+	{ "io_uring_setup", SYS_io_uring_setup, { 0, 0, 0, 0 }, P, true },
+	{ "io_uring_enter", SYS_io_uring_enter, { ~0UL, 0, 0, 0 }, P, false },
+	{ "io_uring_register", SYS_io_uring_register, { ~0UL, 0, 0, 0 }, P, false },
+	{ "bpf", SYS_bpf, { 9999, 0, 0, 0 }, P, false },
+	{ "userfaultfd", SYS_userfaultfd, { 0x7fff0000, 0, 0, 0 }, P, false },
+	{ "perf_event_open", SYS_perf_event_open, { 0, 0, 0, 0 }, P, false },
+	{ "vmsplice", SYS_vmsplice, { ~0UL, 0, 0, 0 }, P, false },
+	{ "fanotify_init", SYS_fanotify_init, { ~0UL, 0, 0, 0 }, P, false },
+	{ "mount", SYS_mount, { 0, 0, 0, 0 }, P, false },
+	{ "umount2", SYS_umount2, { 0, ~0UL, 0, 0 }, P, false },
+	{ "pivot_root", SYS_pivot_root, { 0, 0, 0, 0 }, P, false },
+	{ "chroot", SYS_chroot, { 0, 0, 0, 0 }, P, false },
+	{ "fsopen", SYS_fsopen, { 0, ~0UL, 0, 0 }, P, false },
+	{ "fsconfig", SYS_fsconfig, { ~0UL, 0, 0, 0 }, P, false },
+	{ "fsmount", SYS_fsmount, { ~0UL, 0, 0, 0 }, P, false },
+	{ "fspick", SYS_fspick, { ~0UL, 0, ~0UL, 0 }, P, false },
+	{ "move_mount", SYS_move_mount, { ~0UL, 0, ~0UL, 0 }, P, false },
+	{ "open_tree", SYS_open_tree, { ~0UL, 0, ~0UL, 0 }, P, false },
+	{ "mount_setattr", 442, { ~0UL, 0, ~0UL, 0 }, P, false },
+	{ "unshare", SYS_unshare, { 0, 0, 0, 0 }, P, false },
+	{ "setns", SYS_setns, { ~0UL, 0, 0, 0 }, P, false },
+	{ "open_by_handle_at", SYS_open_by_handle_at, { ~0UL, 0, 0, 0 }, P, false },
+	{ "name_to_handle_at", SYS_name_to_handle_at, { ~0UL, 0, 0, 0 }, P, false },
+	{ "keyctl", SYS_keyctl, { 9999, 0, 0, 0 }, P, false },
+	{ "add_key", SYS_add_key, { 0, 0, 0, 0 }, P, false },
+	{ "request_key", SYS_request_key, { 0, 0, 0, 0 }, P, false },
+	{ "init_module", SYS_init_module, { 0, 0, 0, 0 }, P, true },
+	{ "finit_module", SYS_finit_module, { ~0UL, 0, 0, 0 }, P, true },
+	{ "delete_module", SYS_delete_module, { 0, 0, 0, 0 }, P, true },
+	{ "kexec_load", SYS_kexec_load, { 0, 0, 0, ~0UL }, P, true },
+	{ "reboot", SYS_reboot, { 0, 0, 0, 0 }, P, true },
+	{ "acct", SYS_acct, { 1, 0, 0, 0 }, P, true },
+	{ "swapon", SYS_swapon, { 0, ~0UL, 0, 0 }, P, false },
+	{ "swapoff", SYS_swapoff, { 0, 0, 0, 0 }, P, false },
+	{ "quotactl", SYS_quotactl, { ~0UL, 0, 0, 0 }, P, false },
+	{ "syslog", SYS_syslog, { 99, 0, 0, 0 }, P, false },
+	{ "sethostname", SYS_sethostname, { 0, ~0UL, 0, 0 }, P, false },
+	{ "clock_settime", SYS_clock_settime, { 999, 0, 0, 0 }, P, false },
+	{ "set_mempolicy", SYS_set_mempolicy, { 999, 0, 0, 0 }, P, false },
+	{ "mbind", SYS_mbind, { 1, 1, 999, 0 }, P, false },
+	{ "move_pages", SYS_move_pages, { 0, 0, 0, 0 }, P, false },
+	{ "migrate_pages", SYS_migrate_pages, { ~0UL, 0, 0, 0 }, P, false },
+	{ "personality ADDR_NO_RANDOMIZE", SYS_personality, { 0x40000, 0, 0, 0 }, P, false },
+	{ "personality PER_LINUX32 + high", SYS_personality, { HIGH | 8, 0, 0, 0 }, P, false },
+	{ "personality query", SYS_personality, { 0xffffffff, 0, 0, 0 }, 0, false },
+	{ "personality 0", SYS_personality, { 0, 0, 0, 0 }, 0, false },
+	{ "clone3", SYS_clone3, { 0, 0, 0, 0 }, ENOSYS, false },
+	{ "a call of the future", 467, { ~0UL, 0, 0, 0 }, ENOSYS, true },
+	{ "clone NEWUSER", SYS_clone, { CLONE_NEWUSER | CLONE_FS, 0, 0, 0 }, P, false },
+	{ "clone NEWNS", SYS_clone, { CLONE_NEWNS | CLONE_FS, 0, 0, 0 }, P, false },
+	{ "clone NEWPID + high", SYS_clone,
+	  { HIGH | CLONE_NEWPID | CLONE_SIGHAND, 0, 0, 0 }, P, false },
+	{ "clone NEWNET", SYS_clone, { CLONE_NEWNET | CLONE_SIGHAND, 0, 0, 0 }, P, false },
+	{ "clone NEWUTS", SYS_clone, { CLONE_NEWUTS | CLONE_SIGHAND, 0, 0, 0 }, P, false },
+	{ "clone NEWIPC", SYS_clone, { CLONE_NEWIPC | CLONE_SIGHAND, 0, 0, 0 }, P, false },
+	{ "clone NEWCGROUP", SYS_clone, { CLONE_NEWCGROUP | CLONE_SIGHAND, 0, 0, 0 }, P, false },
+	{ "mknodat char", SYS_mknodat, { (unsigned long)AT_FDCWD, 0, S_IFCHR, 0 }, P, false },
+	{ "mknodat block", SYS_mknodat, { (unsigned long)AT_FDCWD, 0, HIGH | S_IFBLK, 0 }, P,
+	  false },
+	{ "ioctl TIOCSTI", SYS_ioctl, { ~0UL, TIOCSTI, 0, 0 }, P, false },
+	{ "ioctl TIOCSTI + high", SYS_ioctl, { ~0UL, HIGH | TIOCSTI, 0, 0 }, P, false },
+	{ "ioctl TIOCLINUX", SYS_ioctl, { ~0UL, 0x541c, 0, 0 }, P, false },
+	{ "ioctl TIOCSETD", SYS_ioctl, { ~0UL, TIOCSETD, 0, 0 }, P, false },
+	{ "socket packet", SYS_socket, { 17, SOCK_RAW, 0, 0 }, EAFNOSUPPORT, false },
+	{ "socket vsock", SYS_socket, { 40, 99, 0, 0 }, EAFNOSUPPORT, true },
+	{ "socket alg", SYS_socket, { 38, 99, 0, 0 }, EAFNOSUPPORT, true },
+	{ "socket key", SYS_socket, { 15, 99, 0, 0 }, EAFNOSUPPORT, true },
+	{ "socket packet + high", SYS_socket, { HIGH | 17, SOCK_RAW, 0, 0 }, EAFNOSUPPORT, false },
+	{ "socket raw", SYS_socket, { AF_INET, SOCK_RAW, IPPROTO_ICMP, 0 }, P, false },
+	{ "socket raw 6", SYS_socket, { AF_INET6, SOCK_RAW | SOCK_CLOEXEC, 58, 0 }, P, false },
+	{ "socket raw + high", SYS_socket, { AF_INET, HIGH | SOCK_RAW, 1, 0 }, P, false },
+	{ "socket ping", SYS_socket, { AF_INET, SOCK_DGRAM, IPPROTO_ICMP, 0 }, P, false },
+	{ "socket sctp", SYS_socket, { AF_INET, SOCK_SEQPACKET, 132, 0 }, P, false },
+	{ "netlink audit", SYS_socket, { AF_NETLINK, SOCK_RAW, 9, 0 }, P, false },
+	{ "netlink netfilter + high", SYS_socket, { AF_NETLINK, SOCK_RAW, HIGH | 12, 0 }, P, false },
+	{ "socketpair vsock", SYS_socketpair, { 40, SOCK_STREAM, 0, 0 }, EAFNOSUPPORT, true },
+	{ "socket tcp", SYS_socket, { AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0, 0 }, 0, false },
+	{ "socket udp", SYS_socket, { HIGH | AF_INET6, SOCK_DGRAM, IPPROTO_UDP, 0 }, 0, false },
+	{ "socket unix", SYS_socket, { AF_UNIX, SOCK_SEQPACKET, 0, 0 }, 0, false },
+	{ "netlink route", SYS_socket, { AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0, 0 }, 0, false },
+	{ "memfd_create", SYS_memfd_create, { (unsigned long)"m", MFD_CLOEXEC, 0, 0 }, 0, false },
+	{ "getpid", SYS_getpid, { 0, 0, 0, 0 }, 0, false },
+	{ "pidfd_open", SYS_pidfd_open, { 1, 0, 0, 0 }, 0, false },
+	{ "setuid family", SYS_setresuid, { ~0UL, ~0UL, ~0UL, 0 }, 0, false },
+};
+
+static int try_call(const struct call *c)
+{
+	long r = syscall(c->nr, c->arg[0], c->arg[1], c->arg[2], c->arg[3]);
+
+	return r < 0 ? errno : 0;
+}
+
+static bool install(void)
+{
+	struct sock_fprog f = sb_confine_filter();
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &f) == 0;
+}
+
+/* Run fn(arg) in a child. Return: wait status. */
+static int in_child(int (*fn)(const void *), const void *arg)
+{
+	int status = -1;
+	pid_t pid;
+
+	(void)fflush(NULL);
+	pid = fork();
+	if (pid == 0)
+		_exit(fn(arg));
+	CHECK(waitpid(pid, &status, 0) == pid);
+	return status;
+}
+
+static int under_filter(const void *arg)
+{
+	return install() ? try_call(arg) : 255;
+}
+static int without(const void *arg)
+{
+	return try_call(arg);
+}
+
+TEST(every_call_is_decided)
+{
+	for (size_t i = 0; i < SB_ARRAY_LEN(calls); i++) {
+		const struct call *c = &calls[i];
+		int with = in_child(under_filter, c);
+
+		if (!WIFEXITED(with) || WEXITSTATUS(with) != c->error)
+			t_fail(__FILE__, __LINE__, "%s: status %x, want errno %d", c->name,
+			       (unsigned int)with, c->error);
+		if (c->error && !c->same_ok && geteuid() == 0) {
+			int plain = in_child(without, c);
+
+			if (!WIFEXITED(plain) || WEXITSTATUS(plain) == c->error)
+				t_fail(__FILE__, __LINE__, "%s: no difference without filter",
+				       c->name);
+		}
+	}
+}
+
+#ifdef __x86_64__
+static int x32_call(const void *arg)
+{
+	(void)arg;
+	if (!install())
+		return 1;
+	(void)syscall(0x40000000L + SYS_getpid);
+	return 2;
+}
+static int i386_call(const void *arg)
+{
+	long r = 20; /* getpid */
+
+	(void)arg;
+	if (!install())
+		return 1;
+	__asm__ volatile("int $0x80" : "+a"(r) : : "memory", "r8", "r9", "r10", "r11");
+	return 2;
+}
+TEST(foreign_calls_kill)
+{
+	int s = in_child(x32_call, NULL);
+
+	CHECK(WIFSIGNALED(s) && WTERMSIG(s) == SIGSYS);
+	s = in_child(i386_call, NULL);
+	/* SIGSEGV: a kernel without 32-bit entry */
+	CHECK(WIFSIGNALED(s) && (WTERMSIG(s) == SIGSYS || WTERMSIG(s) == SIGSEGV));
+}
+#endif
+
+static int type_into(const void *arg)
+{
+	(void)arg;
+	if (setsid() < 0 || ioctl(shared_pty, TIOCSCTTY, 0) < 0)
+		return 1;
+	if (!install())
+		return 2;
+	return ioctl(shared_pty, TIOCSTI, "x") < 0 && errno == EPERM ? 0 : 3;
+}
+
+TEST(nothing_is_typed_into_the_own_terminal)
+{
+	int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	int s;
+
+	REQUIRE(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+	shared_pty = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
+	REQUIRE(shared_pty >= 0);
+	s = in_child(type_into, NULL);
+	CHECK_EQ(WEXITSTATUS(s), 0);
+	(void)close(shared_pty);
+	(void)close(master);
+}
