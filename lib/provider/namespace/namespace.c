@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "crypto/crypto.h"
+#include "provider/namespace/limits.h"
 
 static void probe(const struct sb_dirs *dirs, enum sb_accel accel, const char *kernel,
 		  struct sb_probe *ret)
@@ -68,18 +69,20 @@ static void stop(struct sb_guest *g)
 
 static int destroy(struct sb_guest *g, struct sb_err *err)
 {
-	(void)err;
+	struct sb_ns_groups *groups = g->priv;
+	int e = groups ? sb_ns_groups_remove(groups, err) : 0;
+
+	free(groups);
+	g->priv = NULL;
 	sb_fd_close(&g->pidfd);
 	g->pid = 0;
-	return 0;
+	return e;
 }
 
 static int gc(const struct sb_dirs *dirs, int session_dir, struct sb_err *err)
 {
 	(void)dirs;
-	(void)session_dir;
-	(void)err;
-	return 0; /* namespaces end with their last process */
+	return sb_ns_groups_gc(session_dir, err); /* namespaces end with their last process */
 }
 
 const struct sb_provider sb_provider_namespace = {

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "provider/namespace/limits.h"
 #include "provider/namespace/namespace.h"
 
 #define LANDLOCK_NEEDED 1
@@ -159,6 +160,17 @@ static void probe_idmap(struct sb_probe *p)
 			     "not for this folder: %s", strerror(-e));
 }
 
+/* Only a limit that is asked for needs it. */
+static void probe_limits(struct sb_probe *p)
+{
+	char found[200];
+	bool all = sb_ns_limits_probe(found, sizeof(found));
+
+	sb_probe_add(p, "control groups", all ? SB_CHECK_OK : SB_CHECK_WARN,
+		     "for --cpus, --memory and --pids: run as root, or inside systemd-run --user "
+		     "--scope -p Delegate=yes, or use --runtime microvm", "%s", found);
+}
+
 void sb_ns_probe(struct sb_probe *ret)
 {
 	probe_userns(ret);
@@ -166,4 +178,5 @@ void sb_ns_probe(struct sb_probe *ret)
 	probe_seccomp(ret);
 	probe_calls(ret);
 	probe_idmap(ret);
+	probe_limits(ret);
 }

@@ -28,7 +28,9 @@
 #include "base/fd.h"
 #include "conn/inherit.h"
 #include "crypto/crypto.h"
+#include "base/num.h"
 #include "os/spawn.h"
+#include "provider/namespace/limits.h"
 #include "provider/namespace/namespace.h"
 
 #define ID_BASE 0x70000000U /* above what systems give to users and subordinate ids */
@@ -289,6 +291,22 @@ static int check_plan(struct launch *l, struct sb_err *err)
 	return 0;
 }
 
+/* Control groups for what was asked; the waiting child has not executed anything yet. */
+static int limit(const struct launch *l, pid_t pid, struct sb_ns_groups *ret, struct sb_err *err)
+{
+	const struct sb_plan *p = l->in->plan;
+	const struct sb_ns_limits limits = {
+		.memory_bytes = p->memory_asked ? p->memory_bytes : 0,
+		.pids = p->pids_asked ? p->pids_max : 0,
+		.cpus = p->cpus_asked ? p->cpus : 0,
+	};
+	char name[8 + 2 * sizeof(p->session) + 1] = "sendbox-";
+
+	sb_hex_write(p->session, sizeof(p->session), name + 8);
+	name[sizeof(name) - 1] = '\0';
+	return sb_ns_limits_set(&limits, l->in->session_dir, name, pid, ret, err);
+}
+
 /* Id maps and trees for the waiting child. Return: number of trees; -errno. */
 static int equip(struct launch *l, pid_t pid, struct sb_err *err)
 {
@@ -353,11 +371,14 @@ static int launch(struct launch *l, struct sb_guest *ret, struct sb_err *err)
 		.pidfd = (uint64_t)(uintptr_t)&pidfd,
 		.exit_signal = SIGCHLD,
 	};
+	sb_autofree struct sb_ns_groups *groups = calloc(1, sizeof(*groups));
 	int pair[2];
 	sb_autofd int theirs = -1;
 	pid_t pid;
 	int e;
 
+	if (!groups)
+		return sb_err_set(err, -ENOMEM, "out of memory");
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return sb_err_set(err, -errno, "socket pair: %s", strerror(errno));
 	l->sync = pair[0];
@@ -370,7 +391,9 @@ static int launch(struct launch *l, struct sb_guest *ret, struct sb_err *err)
 		child(l, theirs);
 	}
 	sb_fd_close(&theirs);
-	e = equip(l, pid, err);
+	e = limit(l, pid, groups, err);
+	if (e == 0)
+		e = equip(l, pid, err);
 	if (e >= 0) {
 		e = send_go(l->sync, l->trees, (size_t)e);
 		if (e < 0)
@@ -383,10 +406,13 @@ static int launch(struct launch *l, struct sb_guest *ret, struct sb_err *err)
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 			continue;
 		sb_fd_close(&pidfd);
+		if (sb_ns_groups_remove(groups, err) < 0)
+			return e; /* said in @err */
 		return e;
 	}
 	ret->pid = pid;
 	ret->pidfd = pidfd;
+	ret->priv = sb_take(&groups);
 	return 0;
 }
 
