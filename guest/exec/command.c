@@ -522,6 +522,20 @@ static const struct sb_stream_ops terminal_ops = {
 
 /* --- end -------------------------------------------------------------------------------- */
 
+/* Whether a descendant of @c can be alive though its main process is reaped. */
+static bool may_have_kin(const struct sb_command *c)
+{
+	pid_t known[64];
+	size_t n = 0;
+
+	if (c->pid > 0)
+		return true;
+	for (const struct sb_command *o = c->set->list; o; o = o->next)
+		if (o->pid > 0 && n < SB_ARRAY_LEN(known))
+			known[n++] = o->pid;
+	return sb_kin_orphans(known, n);
+}
+
 static void kill_rest(struct sb_command *c)
 {
 	struct sb_commands *set = c->set;
@@ -533,7 +547,8 @@ static void kill_rest(struct sb_command *c)
 		(void)kill(-1, SIGKILL); /* atomic: no fork can slip through */
 		return;
 	}
-	sb_kin_kill(&c->kin);
+	if (may_have_kin(c))
+		sb_kin_kill(&c->kin);
 	if (c->pid > 0)
 		(void)kill(c->pid, SIGKILL);
 }

@@ -38,6 +38,37 @@ void sb_kin_init(struct sb_kin *k, pid_t pid)
 	(void)close(proc);
 }
 
+bool sb_kin_orphans(const pid_t *known, size_t n)
+{
+	char path[64];
+	char buf[1024];
+	ssize_t len;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return true;
+	len = read(fd, buf, sizeof(buf) - 1);
+	(void)close(fd);
+	if (len < 0 || len == (ssize_t)sizeof(buf) - 1)
+		return true;
+	buf[len] = '\0';
+	for (char *p = buf;;) {
+		char *end;
+		pid_t pid = (pid_t)strtol(p, &end, 10);
+		size_t i = 0;
+
+		if (end == p)
+			return false;
+		while (i < n && known[i] != pid)
+			i++;
+		if (i == n)
+			return true;
+		p = end;
+	}
+}
+
 /* Return: how many were alive. */
 static size_t walk(DIR *d, const struct sb_kin *k)
 {

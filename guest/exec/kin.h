@@ -16,6 +16,13 @@ struct sb_kin {
 
 /* Note the namespace of @pid, a live child. */
 void sb_kin_init(struct sb_kin *k, pid_t pid);
+/*
+ * Whether the caller has a child that is none of the @n in @known: an orphan of some command, which
+ * came to the caller as PID 1 or subreaper. Without any, no descendant of a reaped process lives.
+ * True when the kernel does not tell.
+ */
+bool sb_kin_orphans(const pid_t *known, size_t n);
+
 /* SIGKILL until a walk finds nobody alive. Bounds: 100 walks. */
 void sb_kin_kill(const struct sb_kin *k);
 
