@@ -30,10 +30,12 @@ drive() {
 drive # unpacks the kernel
 elf=$(find "$work/drive/cache/kernels-elf" -name '*.elf')
 
+cpu=qemu64,-svm,+cx16,+ssse3,+sse4.1,+sse4.2,+popcnt,+aes,+pclmulqdq,+rdrand
+cpu=$cpu,+rdtscp,+smep,+smap,+umip
 bare() {
 	local tsc
 	tsc=$("$build/tests/bench/bench-boot-helper" tsc)
-	qemu-system-x86_64 -M microvm,rtc=on -accel tcg -cpu max -smp 1 -m 512 -nodefaults \
+	qemu-system-x86_64 -M microvm,rtc=on -accel tcg -cpu "$cpu" -smp 1 -m 512 -nodefaults \
 		-no-user-config -nographic -no-reboot -global virtio-mmio.force-legacy=false \
 		-serial stdio -kernel "$elf" -initrd "$work/ird" -append "console=ttyS0 quiet \
 panic=-1 oops=panic cryptomgr.notests pci=off lsm=landlock,yama audit=0 random.trust_cpu=on \

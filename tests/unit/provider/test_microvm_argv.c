@@ -18,7 +18,9 @@ TEST(x86_tcg_two_ports)
 		"/usr/bin/qemu-system-x86_64",
 		"-M", "microvm,rtc=on",
 		"-accel", "tcg",
-		"-cpu", "max",
+		"-cpu",
+		"qemu64,-svm,+cx16,+ssse3,+sse4.1,+sse4.2,+popcnt,+aes,+pclmulqdq,+rdrand,"
+		"+rdtscp,+smep,+smap,+umip",
 		"-smp", "2",
 		"-m", "512M",
 		"-name", "sendbox",
