@@ -11,7 +11,7 @@
 
 #include "base/fd.h"
 #include "crypto/crypto.h"
-#include "provider/namespace/limits.h"
+#include "os/cgroup.h"
 
 static void probe(const struct sb_dirs *dirs, enum sb_accel accel, const char *kernel,
 		  struct sb_probe *ret)
@@ -69,11 +69,12 @@ static void stop(struct sb_guest *g)
 
 static int destroy(struct sb_guest *g, struct sb_err *err)
 {
-	struct sb_ns_groups *groups = g->priv;
-	int e = groups ? sb_ns_groups_remove(groups, err) : 0;
+	struct sb_cgroup *groups = g->priv;
+	int e = groups ? sb_cgroup_remove(groups) : 0;
 
-	free(groups);
-	g->priv = NULL;
+	if (e < 0)
+		(void)sb_err_add(err, e, "cannot remove the control groups: %s", strerror(-e));
+	g->priv = sb_cgroup_free(groups);
 	sb_fd_close(&g->pidfd);
 	g->pid = 0;
 	return e;
@@ -81,8 +82,16 @@ static int destroy(struct sb_guest *g, struct sb_err *err)
 
 static int gc(const struct sb_dirs *dirs, int session_dir, struct sb_err *err)
 {
+	sb_autofree char *record = NULL;
+	size_t len;
+	int e = sb_fd_read_file(session_dir, SB_NS_GROUPS, 65536, &record, &len);
+
 	(void)dirs;
-	return sb_ns_groups_gc(session_dir, err); /* namespaces end with their last process */
+	if (e == -ENOENT) /* namespaces end with their last process: nothing else is left */
+		return 0;
+	if (e == 0)
+		e = sb_cgroup_gc(record);
+	return e < 0 ? sb_err_add(err, e, "cannot clear the control groups: %s", strerror(-e)) : 0;
 }
 
 const struct sb_provider sb_provider_namespace = {

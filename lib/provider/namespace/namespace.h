@@ -23,6 +23,9 @@ SB_MUST_CHECK int sb_ns_map_write(pid_t pid, struct sb_ns_map uid, struct sb_ns_
  * @ret: descriptor, close-on-exec. Return: 0; -errno. */
 SB_MUST_CHECK int sb_ns_userns(struct sb_ns_map uid, struct sb_ns_map gid, int *ret);
 
+/* Name of the record of control groups in a session directory. */
+#define SB_NS_GROUPS "cgroups"
+
 #define SB_NS_MAX_TREES (SB_PLAN_MAX_MOUNTS + 2)
 /*
  * sb_ns_trees - the mount trees for sendbox-guest when the caller is root

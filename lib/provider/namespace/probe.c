@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "provider/namespace/limits.h"
+#include "os/cgroup.h"
 #include "provider/namespace/namespace.h"
 
 #define LANDLOCK_NEEDED 1
@@ -163,12 +163,26 @@ static void probe_idmap(struct sb_probe *p)
 /* Only a limit that is asked for needs it. */
 static void probe_limits(struct sb_probe *p)
 {
-	char found[200];
-	bool all = sb_ns_limits_probe(found, sizeof(found));
+	struct sb_cgroup_probe g;
+	const char *remedy = "";
+	char missing[100] = "";
+	size_t n = 0;
 
-	sb_probe_add(p, "control groups", all ? SB_CHECK_OK : SB_CHECK_WARN,
-		     "for --cpus, --memory and --pids: run as root, or inside systemd-run --user "
-		     "--scope -p Delegate=yes, or use --runtime microvm", "%s", found);
+	sb_cgroup_probe(&g);
+	for (size_t i = 0; i < SB_CGROUP_N; i++) {
+		int w;
+
+		if (g.controller[i].usable)
+			continue;
+		remedy = g.controller[i].remedy;
+		w = snprintf(missing + n, sizeof(missing) - n, " %s", g.controller[i].name);
+		n += w > 0 ? (size_t)w : 0;
+	}
+	if (!missing[0])
+		sb_probe_add(p, "control groups", SB_CHECK_OK, "", "cpu, memory, pids");
+	else
+		sb_probe_add(p, "control groups", SB_CHECK_WARN, remedy,
+			     "no limits for:%s (needed only when asked for)", missing);
 }
 
 void sb_ns_probe(struct sb_probe *ret)

@@ -29,8 +29,8 @@
 #include "conn/inherit.h"
 #include "crypto/crypto.h"
 #include "base/num.h"
+#include "os/cgroup.h"
 #include "os/spawn.h"
-#include "provider/namespace/limits.h"
 #include "provider/namespace/namespace.h"
 
 #define ID_BASE 0x70000000U /* above what systems give to users and subordinate ids */
@@ -291,20 +291,35 @@ static int check_plan(struct launch *l, struct sb_err *err)
 	return 0;
 }
 
-/* Control groups for what was asked; the waiting child has not executed anything yet. */
-static int limit(const struct launch *l, pid_t pid, struct sb_ns_groups *ret, struct sb_err *err)
+/*
+ * Control groups for what was asked; the waiting child has not executed anything yet. Their names
+ * go to the session directory, for gc.
+ */
+static int limit(const struct launch *l, pid_t pid, struct sb_cgroup **ret, struct sb_err *err)
 {
 	const struct sb_plan *p = l->in->plan;
-	const struct sb_ns_limits limits = {
+	const struct sb_cgroup_limits limits = {
 		.memory_bytes = p->memory_asked ? p->memory_bytes : 0,
-		.pids = p->pids_asked ? p->pids_max : 0,
+		.pids_max = p->pids_asked ? p->pids_max : 0,
 		.cpus = p->cpus_asked ? p->cpus : 0,
 	};
-	char name[8 + 2 * sizeof(p->session) + 1] = "sendbox-";
+	char name[2 * sizeof(p->session) + 1];
+	sb_autofree char *record = NULL;
+	int e;
 
-	sb_hex_write(p->session, sizeof(p->session), name + 8);
-	name[sizeof(name) - 1] = '\0';
-	return sb_ns_limits_set(&limits, l->in->session_dir, name, pid, ret, err);
+	if (!limits.memory_bytes && !limits.pids_max && !limits.cpus)
+		return 0;
+	sb_hex_write(p->session, sizeof(p->session), name);
+	e = sb_cgroup_new(name, &limits, ret, err);
+	if (e < 0)
+		return e;
+	e = sb_cgroup_describe(*ret, &record);
+	if (e == 0)
+		e = sb_fd_write_file(l->in->session_dir, SB_NS_GROUPS, record, strlen(record),
+				     0600);
+	if (e == 0)
+		e = sb_cgroup_add(*ret, pid);
+	return e < 0 ? sb_err_set(err, e, "cannot limit the session: %s", strerror(-e)) : 0;
 }
 
 /* Id maps and trees for the waiting child. Return: number of trees; -errno. */
@@ -371,14 +386,12 @@ static int launch(struct launch *l, struct sb_guest *ret, struct sb_err *err)
 		.pidfd = (uint64_t)(uintptr_t)&pidfd,
 		.exit_signal = SIGCHLD,
 	};
-	sb_autofree struct sb_ns_groups *groups = calloc(1, sizeof(*groups));
+	struct sb_cgroup *groups = NULL;
 	int pair[2];
 	sb_autofd int theirs = -1;
 	pid_t pid;
 	int e;
 
-	if (!groups)
-		return sb_err_set(err, -ENOMEM, "out of memory");
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return sb_err_set(err, -errno, "socket pair: %s", strerror(errno));
 	l->sync = pair[0];
@@ -391,7 +404,7 @@ static int launch(struct launch *l, struct sb_guest *ret, struct sb_err *err)
 		child(l, theirs);
 	}
 	sb_fd_close(&theirs);
-	e = limit(l, pid, groups, err);
+	e = limit(l, pid, &groups, err);
 	if (e == 0)
 		e = equip(l, pid, err);
 	if (e >= 0) {
@@ -406,13 +419,14 @@ static int launch(struct launch *l, struct sb_guest *ret, struct sb_err *err)
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 			continue;
 		sb_fd_close(&pidfd);
-		if (sb_ns_groups_remove(groups, err) < 0)
-			return e; /* said in @err */
+		if (groups && sb_cgroup_remove(groups) < 0)
+			(void)sb_err_add(err, -EBUSY, "control groups are left behind");
+		(void)sb_cgroup_free(groups);
 		return e;
 	}
 	ret->pid = pid;
 	ret->pidfd = pidfd;
-	ret->priv = sb_take(&groups);
+	ret->priv = groups;
 	return 0;
 }
 
