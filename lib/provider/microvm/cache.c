@@ -1,7 +1,5 @@
 #include "provider/microvm/cache.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/fd.h"
 #include "base/num.h"
 
@@ -196,47 +193,4 @@ void sb_cache_prune(int dirfd, const char *suffix, size_t keep)
 		qsort(list, n, sizeof(*list), newest_first);
 	for (size_t i = keep; i < n; i++)
 		(void)unlinkat(dirfd, list[i].name, 0);
-}
-
-static void reader_free(struct archive **a)
-{
-	if (*a)
-		(void)archive_read_free(*a);
-}
-
-int sb_unpack(const void *p, size_t len, size_t cap, uint8_t **ret, size_t *ret_len)
-{
-	SB_CLEANUP(reader_free) struct archive *a = archive_read_new();
-	sb_autobuf struct sb_buf out = { 0 };
-	struct archive_entry *e;
-	uint8_t chunk[65536];
-
-	sb_buf_init(&out, cap);
-	if (!a)
-		return -ENOMEM;
-	if (archive_read_support_filter_gzip(a) != ARCHIVE_OK ||
-	    archive_read_support_filter_xz(a) != ARCHIVE_OK ||
-	    archive_read_support_filter_zstd(a) != ARCHIVE_OK ||
-	    archive_read_support_filter_lz4(a) != ARCHIVE_OK ||
-	    archive_read_support_format_raw(a) != ARCHIVE_OK)
-		return -ENOMEM;
-	if (archive_read_open_memory(a, p, len) != ARCHIVE_OK ||
-	    archive_read_next_header(a, &e) != ARCHIVE_OK || archive_filter_count(a) < 2)
-		return -EBADMSG;
-	for (;;) {
-		la_ssize_t n = archive_read_data(a, chunk, sizeof(chunk));
-
-		if (n < 0)
-			return -EBADMSG;
-		if (n == 0)
-			break;
-		sb_buf_add(&out, chunk, (size_t)n);
-		if (sb_buf_error(&out) < 0)
-			return sb_buf_error(&out);
-	}
-	if (out.len == 0)
-		return -EBADMSG;
-	*ret = sb_take(&out.data);
-	*ret_len = out.len;
-	return 0;
 }
