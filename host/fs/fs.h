@@ -124,6 +124,8 @@ struct fs_notify {
 	struct fs_expect *expect; /* ring of events that the guest's own requests cause */
 	uint32_t expect_head;
 	uint32_t expect_tail;
+	struct fs_expect *told; /* names of this batch */
+	uint64_t due_ns;        /* CLOCK_MONOTONIC: not before */
 };
 
 struct fs {
@@ -245,6 +247,7 @@ void fs_notify_watch(struct fs *fs, struct fs_node *dir);
 void fs_notify_unwatch(struct fs *fs, struct fs_node *dir);
 /* The request in hand is going to change @name in @dir itself. */
 void fs_notify_expect(struct fs *fs, struct fs_node *dir, const char *name);
+int fs_notify_wait_ms(const struct fs *fs); /* until the next batch may be read; 0 = now */
 void fs_notify_read(struct fs *fs); /* take what is there, without waiting */
 
 /* ---- operations ---- */

@@ -252,16 +252,17 @@ static int wait_input(struct fs *fs)
 			       { .fd = fs->notify.fd, .events = POLLIN } };
 
 	for (;;) {
-		int r = poll(p, fs->notify.fd >= 0 ? 2 : 1, -1);
+		int wait = fs->notify.fd >= 0 ? fs_notify_wait_ms(fs) : 0;
+		int r = poll(p, fs->notify.fd >= 0 && wait == 0 ? 2 : 1, wait > 0 ? wait : -1);
 
 		if (r < 0) {
 			if (errno == EINTR)
 				continue;
 			return -errno;
 		}
-		if (fs->notify.fd >= 0 && p[1].revents)
+		if (r > 0 && wait == 0 && fs->notify.fd >= 0 && p[1].revents)
 			fs_notify_read(fs);
-		if (p[0].revents)
+		if (r > 0 && p[0].revents)
 			return 0;
 	}
 }
@@ -275,7 +276,8 @@ int fs_io_run(struct fs *fs)
 		while ((r = one_message(fs)) == 0) {
 			if (fs->io.dead || fuse_session_exited(fs->se))
 				return 0;
-			if (++turn % NOTIFY_EVERY == 0 && fs->notify.fd >= 0)
+			if (++turn % NOTIFY_EVERY == 0 && fs->notify.fd >= 0 &&
+			    fs_notify_wait_ms(fs) == 0)
 				fs_notify_read(fs);
 		}
 		if (r < 0) {

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -21,6 +22,9 @@
 	 IN_EXCL_UNLINK | IN_ONLYDIR)
 #define NAMES (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO)
 #define MAX_EXPECT 4096U /* power of two */
+#define MAX_TOLD 256U
+#define PERIOD_NS 10000000ULL /* between two batches */
+#define READS 4 /* of events in a row */
 #define MAX_WATCHES 65536U
 
 struct fs_expect {
@@ -63,7 +67,8 @@ int fs_notify_init(struct fs *fs)
 	y->cap_wd = 1024;
 	y->by_wd = calloc(y->cap_wd, sizeof(struct fs_node *));
 	y->expect = calloc(MAX_EXPECT, sizeof(*y->expect));
-	if (!y->by_wd || !y->expect)
+	y->told = calloc(MAX_TOLD, sizeof(*y->told));
+	if (!y->by_wd || !y->expect || !y->told)
 		return -ENOMEM;
 	y->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	return 0; /* none left for this user: short time-outs instead */
@@ -74,8 +79,10 @@ void fs_notify_done(struct fs *fs)
 	sb_fd_close(&fs->notify.fd);
 	free(fs->notify.by_wd);
 	free(fs->notify.expect);
+	free(fs->notify.told);
 	fs->notify.by_wd = NULL;
 	fs->notify.expect = NULL;
+	fs->notify.told = NULL;
 }
 
 /* ---- wd -> node: open addressing, linear ---- */
@@ -189,6 +196,18 @@ static bool expected(const struct fs_notify *y, int wd, const char *name)
 
 /* ---- events ---- */
 
+/* The same name again in one batch needs no telling: a program on the host may rename in a loop. */
+static bool told_already(struct fs_notify *y, int wd, const char *name)
+{
+	struct fs_expect now = { wd, name_hash(name) };
+	struct fs_expect *e = &y->told[(now.hash ^ (uint32_t)wd) % MAX_TOLD];
+
+	if (e->wd == now.wd && e->hash == now.hash)
+		return true;
+	*e = now;
+	return false;
+}
+
 static void inval(struct fs *fs, const struct fs_node *n)
 {
 	/* attributes only (a negative offset): the guest's kernel fetches them again and drops its
@@ -223,6 +242,8 @@ static void on_event(struct fs *fs, struct fs_node *dir, uint32_t mask, const ch
 	if (mask & NAMES) {
 		if (expected(&fs->notify, dir->wd, name))
 			return;
+		if (told_already(&fs->notify, dir->wd, name))
+			return;
 		inval(fs, dir);
 		(void)fuse_lowlevel_notify_inval_entry(fs->se, fs_node_id(fs, dir), name,
 						       strlen(name));
@@ -252,13 +273,37 @@ static void overflow(struct fs *fs)
 	}
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	if (clock_gettime(CLOCK_MONOTONIC, &t) < 0)
+		return 0;
+	return (uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec;
+}
+
+int fs_notify_wait_ms(const struct fs *fs)
+{
+	uint64_t now = now_ns();
+
+	if (fs->notify.due_ns <= now)
+		return 0;
+	return (int)((fs->notify.due_ns - now + 999999) / 1000000);
+}
+
 void fs_notify_read(struct fs *fs)
 {
 	struct fs_notify *y = &fs->notify;
 	_Alignas(struct inotify_event) char buf[16384];
-	ssize_t len;
+	ssize_t len = 0;
 
-	while (!fs->io.dead && (len = read(y->fd, buf, sizeof(buf))) > 0) {
+	y->due_ns = now_ns() + PERIOD_NS;
+	memset(y->told, 0, MAX_TOLD * sizeof(*y->told));
+	/* bounded, so that a busy host does not keep the guest waiting */
+	for (int i = 0; i < READS && !fs->io.dead; i++) {
+		len = read(y->fd, buf, sizeof(buf));
+		if (len <= 0)
+			break;
 		for (ssize_t at = 0; at < len;) {
 			const struct inotify_event *e = (const void *)(buf + at);
 			struct fs_node *dir;
@@ -279,6 +324,7 @@ void fs_notify_read(struct fs *fs)
 			on_event(fs, dir, e->mask, e->len > 0 ? e->name : NULL);
 		}
 	}
-	/* the queue is empty, so the events of all finished requests have come */
-	y->expect_head = y->expect_tail;
+	/* once the queue is empty, the events of all finished requests have come */
+	if (len < 0 && errno == EAGAIN)
+		y->expect_head = y->expect_tail;
 }
