@@ -64,7 +64,7 @@ static int prepare(const struct sb_dirs *dirs, const char *kernel, const uint8_t
 		r = choose_accel(plan, err);
 	if (r < 0)
 		return r;
-	if (!sb_qemu_find(plan->accel))
+	if (!sb_qemu_find())
 		return sb_err_set(err, -ENOENT, "QEMU is not installed; %s", SB_QEMU_REMEDY);
 	release = strdup(k.release);
 	if (!release)
@@ -209,7 +209,7 @@ static int start(const struct sb_start *in, struct sb_guest *ret, struct sb_err 
 		return sb_err_set(err, -ENOMEM, "out of memory");
 	if (in->n_fs_socks > SB_VM_FS_MAX)
 		return sb_err_set(err, -EINVAL, "more mounts than the bus has ports");
-	jail.qemu = sb_qemu_find(plan->accel);
+	jail.qemu = sb_qemu_find();
 	if (!jail.qemu)
 		return sb_err_set(err, -ENOENT, "QEMU is not installed; %s", SB_QEMU_REMEDY);
 	a.qemu = jail.qemu;

@@ -14,9 +14,9 @@
 #define MEMORY_WANTED_MIB 768U /* the default guest and QEMU itself */
 #define DISK_WANTED_MIB 256U   /* unpacked kernel, initramfs, sessions */
 
-static void probe_qemu(enum sb_accel accel, struct sb_probe *p)
+static void probe_qemu(struct sb_probe *p)
 {
-	const char *qemu = sb_qemu_find(accel);
+	const char *qemu = sb_qemu_find();
 	char version[32];
 
 	if (!qemu)
@@ -70,10 +70,10 @@ static void probe_guest(const struct sb_dirs *dirs, struct sb_probe *p)
 		sb_probe_add(p, "guest", SB_CHECK_OK, "", "%.180s", path);
 }
 
-static void probe_jail(const struct sb_dirs *dirs, enum sb_accel accel, struct sb_probe *p)
+static void probe_jail(const struct sb_dirs *dirs, struct sb_probe *p)
 {
 	bool root = geteuid() == 0;
-	const char *qemu = sb_qemu_find(accel);
+	const char *qemu = sb_qemu_find();
 	struct sb_err err = { 0 };
 
 	if (!qemu)
@@ -125,10 +125,10 @@ void sb_microvm_probe(const struct sb_dirs *dirs, enum sb_accel accel, const cha
 {
 	ret->n_checks = 0;
 	ret->ready = true;
-	probe_qemu(accel, ret);
+	probe_qemu(ret);
 	probe_kvm(accel, ret);
 	probe_kernel(dirs, kernel, ret);
 	probe_guest(dirs, ret);
-	probe_jail(dirs, accel, ret);
+	probe_jail(dirs, ret);
 	probe_room(dirs, ret);
 }

@@ -14,24 +14,20 @@
 
 #define VERSION_LIMIT_MS 5000
 
-const char *sb_qemu_find(enum sb_accel accel)
+/*
+ * Debian's smaller qemu-system-x86_64-microvm is not among them: it is built without -sandbox.
+ */
+const char *sb_qemu_find(void)
 {
 #if defined(__aarch64__)
-	static const char *const kvm_only[] = { NULL };
 	static const char *const all[] = { "/usr/bin/qemu-system-aarch64",
-					   "/usr/local/bin/qemu-system-aarch64", NULL };
+					   "/usr/local/bin/qemu-system-aarch64" };
 #else
-	/* smaller: only KVM, only virtio */
-	static const char *const kvm_only[] = { "/usr/bin/qemu-system-x86_64-microvm", NULL };
 	static const char *const all[] = { "/usr/bin/qemu-system-x86_64",
-					   "/usr/local/bin/qemu-system-x86_64", NULL };
+					   "/usr/local/bin/qemu-system-x86_64" };
 #endif
 
-	if (accel == SB_ACCEL_KVM)
-		for (size_t i = 0; kvm_only[i]; i++)
-			if (access(kvm_only[i], X_OK) == 0)
-				return kvm_only[i];
-	for (size_t i = 0; all[i]; i++)
+	for (size_t i = 0; i < SB_ARRAY_LEN(all); i++)
 		if (access(all[i], X_OK) == 0)
 			return all[i];
 	return NULL;

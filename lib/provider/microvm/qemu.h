@@ -1,13 +1,13 @@
 #ifndef SB_PROVIDER_MICROVM_QEMU_H
 #define SB_PROVIDER_MICROVM_QEMU_H
 /* Where QEMU is. */
-#include "core/plan.h"
+#include "base/mem.h"
 
 /*
- * sb_qemu_find - the emulator for this machine and accelerator, in fixed places, never by PATH
+ * sb_qemu_find - the emulator for this machine, in fixed places, never by PATH
  * Return: static string; NULL when there is none.
  */
-const char *sb_qemu_find(enum sb_accel accel);
+const char *sb_qemu_find(void);
 
 /* sb_qemu_version - the first version number that `qemu --version` prints. @out: @room bytes.
  * Blocks: 5 s at most. Return: 0; -errno. */

@@ -54,7 +54,7 @@ uint64_t sb_tsc_khz(const struct sb_tsc *begin);
 /* What goes wrong in the jail, told by the child through shared memory. */
 struct sb_vm_jail_report {
 	int code;
-	char text[200];
+	char text[320];
 };
 
 struct sb_vm_jail {
@@ -84,8 +84,9 @@ SB_MUST_CHECK int sb_vm_jail_enter(void *arg);
 SB_MUST_CHECK int sb_vm_jail_try(const char *root, const char *qemu, struct sb_err *why);
 
 #define SB_VM_JAIL_REMEDY_USER                                                                     \
-	"allow user namespaces: sysctl -w kernel.unprivileged_userns_clone=1 "                     \
-	"user.max_user_namespaces=10000 (AppArmor: kernel.apparmor_restrict_unprivileged_userns=0)"
+	"allow user namespaces as root: sysctl -w user.max_user_namespaces=10000 "                 \
+	"(Debian before 11: kernel.unprivileged_userns_clone=1; "                                  \
+	"Ubuntu: kernel.apparmor_restrict_unprivileged_userns=0)"
 #define SB_VM_JAIL_REMEDY_ROOT "run with CAP_SYS_ADMIN, CAP_SETUID and CAP_SETGID (not in a container)"
 
 #endif
