@@ -211,6 +211,7 @@ int main(int argc, char **argv)
 	char cache[4000];
 	char path[4000];
 	double t0;
+	int status;
 
 	if (argc < 4 || sb_crypto_init() < 0)
 		return 2;
@@ -230,5 +231,7 @@ int main(int argc, char **argv)
 	printf("time prepare %.1f\n", now_ms() - t0);
 	if (w.flip)
 		flip(cache, w.flip, *w.flip == 'k' ? plan.kernel_sha256 : plan.initramfs_sha256);
-	return session(&dirs, path, &w, &plan);
+	status = session(&dirs, path, &w, &plan);
+	free(plan.kernel_release);
+	return status;
 }

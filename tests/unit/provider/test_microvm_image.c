@@ -93,7 +93,7 @@ TEST(bzimage_refused)
 
 TEST(no_kernel_at_all)
 {
-	static const char *const texts[] = { "", "#!/bin/sh\n", "\x7f" "ELF", "MZ" };
+	static const char *const texts[] = { "", "#!/bin/sh\n", "\177ELF", "MZ" };
 	uint8_t zero[4096] = { 0 };
 	struct sb_kimage k;
 	struct sb_err err = { 0 };
