@@ -233,13 +233,28 @@ static void cancel(struct monitor *m, uint32_t signo)
 
 /* ---- processes ---- */
 
-/* The last line that the guest wrote, for the message about its early end. */
+/* The last word of sendbox-guest on the console; of the kernel when it said nothing. */
+static char *last_word(char *buf)
+{
+	static const char mark[] = "sendbox-guest: ";
+	char *found = NULL;
+	char *line;
+
+	for (char *p = strstr(buf, mark); p; p = strstr(p + 1, mark))
+		found = p;
+	if (found) {
+		found[strcspn(found, "\r\n")] = '\0';
+		return found;
+	}
+	line = strrchr(buf, '\n');
+	return line ? line + 1 : buf;
+}
+
 static void console_tail(struct monitor *m, char *out, size_t cap)
 {
 	char buf[1024];
 	struct stat st;
 	ssize_t n = -1;
-	char *line;
 
 	out[0] = '\0';
 	if (m->console >= 0 && fstat(m->console, &st) == 0) {
@@ -256,8 +271,7 @@ static void console_tail(struct monitor *m, char *out, size_t cap)
 	while (n > 0 && (buf[n - 1] == '\n' || buf[n - 1] == '\r'))
 		n--;
 	buf[n] = '\0';
-	line = strrchr(buf, '\n');
-	(void)snprintf(out, cap, ": %.300s", line ? line + 1 : buf);
+	(void)snprintf(out, cap, ": %.300s", last_word(buf));
 }
 
 static void describe_end(const struct mon_child *c, int status, char *out, size_t cap)
