@@ -7,6 +7,7 @@
  *   say C         what to tell the guest (init.c); default q
  *   jail          print what /proc tells of the QEMU process before it ends
  *   orphan        print QEMU's pid, then die at once
+ *   kvm           start with KVM whatever the probe says of it
  * HOME holds cache, run and the session. Prints what the guest says, and times.
  */
 #include <errno.h>
@@ -97,6 +98,7 @@ struct what {
 	char say;
 	bool jail;
 	bool orphan;
+	bool kvm;
 };
 
 static struct what parse(int argc, char **argv)
@@ -116,6 +118,8 @@ static struct what parse(int argc, char **argv)
 			w.jail = true;
 		else if (strcmp(argv[i], "orphan") == 0)
 			w.orphan = true;
+		else if (strcmp(argv[i], "kvm") == 0)
+			w.kvm = true;
 	}
 	return w;
 }
@@ -231,6 +235,8 @@ int main(int argc, char **argv)
 	printf("time prepare %.1f\n", now_ms() - t0);
 	if (w.flip)
 		flip(cache, w.flip, *w.flip == 'k' ? plan.kernel_sha256 : plan.initramfs_sha256);
+	if (w.kvm)
+		plan.accel = SB_ACCEL_KVM;
 	status = session(&dirs, path, &w, &plan);
 	free(plan.kernel_release);
 	return status;

@@ -1,0 +1,120 @@
+/* Every call that can fail is made to fail once: no descriptor and no file is left behind. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "os/rmtree.h"
+#include "provider/microvm/cache.h"
+#include "provider/microvm/initramfs.h"
+#include "t.h"
+
+static char dir[64];
+
+static int fresh_dir(void)
+{
+	(void)snprintf(dir, sizeof(dir), "/tmp/sb-fault-XXXXXX");
+	if (sb_crypto_init() < 0 || !mkdtemp(dir))
+		return -1;
+	return open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static unsigned int entries(const char *path)
+{
+	DIR *d = opendir(path);
+	unsigned int n = 0;
+
+	while (d && readdir(d))
+		n++;
+	if (d)
+		(void)closedir(d);
+	return n >= 2 ? n - 2 : 0;
+}
+
+TEST(cache_write)
+{
+	int top = fresh_dir();
+	int fds = t_open_fds();
+
+	REQUIRE(top >= 0);
+	T_EVERY_FAULT(n)
+	{
+		bool fired;
+		int r;
+
+		t_fault_arm(n);
+		r = sb_cache_write(top, "name", "content", 7);
+		fired = t_fault_fired();
+		t_fault_disarm();
+		CHECK_EQ(t_open_fds(), fds);
+		CHECK_EQ(entries(dir), r == 0 ? 1 : 0);
+		(void)unlinkat(top, "name", 0);
+		if (!fired) {
+			CHECK_EQ(r, 0);
+			break;
+		}
+	}
+	(void)close(top);
+	CHECK_EQ(sb_rmtree(AT_FDCWD, dir), 0);
+}
+
+static int put(int top, const char *name, const char *text)
+{
+	return sb_fd_write_file(top, name, text, strlen(text), 0600);
+}
+
+TEST(initramfs)
+{
+	static const char builtin[] = "kernel/virtio_mmio.ko\nkernel/virtio_console.ko\n"
+				      "kernel/overlay.ko\n";
+	struct sb_dirs dirs = { .cache = dir, .libexec = dir };
+	struct sb_kernel k = { .release = "6.1" };
+	uint8_t pub[32] = { 1 };
+	uint8_t sha[32];
+	uint8_t guest[32];
+	uint8_t first[32] = { 0 };
+	char cpios[128];
+	int top = fresh_dir();
+	int fds;
+
+	REQUIRE(top >= 0);
+	(void)snprintf(k.modules, sizeof(k.modules), "%s", dir);
+	(void)snprintf(cpios, sizeof(cpios), "%s/initramfs", dir);
+	REQUIRE(put(top, "sendbox-guest", "program") == 0 && put(top, "fuse.ko", "module") == 0 &&
+		put(top, "modules.dep", "fuse.ko:\n") == 0 &&
+		put(top, "modules.builtin", builtin) == 0);
+	fds = t_open_fds();
+	T_EVERY_FAULT(n)
+	{
+		struct sb_err err = { 0 };
+		bool fired;
+		int r;
+
+		t_fault_arm(n);
+		r = sb_initramfs_prepare(&dirs, &k, pub, sha, guest, &err);
+		fired = t_fault_fired();
+		t_fault_disarm();
+		CHECK_EQ(t_open_fds(), fds);
+		CHECK((r < 0) == (err.code < 0));
+		if (r == 0 && first[0] == 0)
+			memcpy(first, sha, sizeof(first));
+		if (r == 0)
+			CHECK_MEM(sha, first, sizeof(first)); /* same parts, same bytes */
+		CHECK_EQ(sb_rmtree(top, "initramfs"), 0);
+		if (!fired) {
+			CHECK_EQ(r, 0);
+			break;
+		}
+	}
+	CHECK_EQ(sb_initramfs_prepare(&dirs, &k, pub, sha, guest, NULL), 0);
+	CHECK_EQ(entries(cpios), 2); /* the cpio and its key */
+	CHECK_EQ(sb_initramfs_prepare(&dirs, &k, pub, sha, guest, NULL), 0);
+	CHECK_EQ(entries(cpios), 2);
+	pub[0] = 2;
+	CHECK_EQ(sb_initramfs_prepare(&dirs, &k, pub, sha, guest, NULL), 0);
+	CHECK(memcmp(sha, first, sizeof(sha)) != 0);
+	CHECK_EQ(entries(cpios), 4);
+	(void)close(top);
+	CHECK_EQ(sb_rmtree(AT_FDCWD, dir), 0);
+}
