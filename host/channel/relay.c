@@ -122,7 +122,7 @@ int sink_init(struct sink *k, struct command *cmd, int *fd, bool terminal)
 		return r;
 	if (terminal || isatty(*fd)) {
 		k->filter = calloc(1, sizeof(*k->filter));
-		k->pending = malloc(FILTER_CHUNK + SB_TERMFILTER_SLACK);
+		k->pending = malloc(SB_TERMFILTER_ROOM(FILTER_CHUNK));
 		if (!k->filter || !k->pending)
 			return -ENOMEM; /* sink_done frees them */
 	}

@@ -307,7 +307,6 @@ static void in_osc(struct run *r, uint8_t b)
 	(void)hold(f, b);
 }
 
-/* One byte, so that output never outgrows input by more than what is held. */
 static void end_string(struct run *r)
 {
 	emit(r, C_BEL);

@@ -14,8 +14,10 @@
 #include "base/mem.h"
 
 #define SB_TERMFILTER_HELD 128 /* bytes of an undecided sequence */
-/* Output may exceed the input by what was held and a string terminator. */
 #define SB_TERMFILTER_SLACK (SB_TERMFILTER_HELD + 8)
+/* Room for the output of @len bytes: what was held before, and a terminator for each string that
+ * the guest left open (the shortest has five bytes, so twice is ample). */
+#define SB_TERMFILTER_ROOM(len) (2 * (size_t)(len) + SB_TERMFILTER_SLACK)
 
 struct sb_termfilter { /* zeroed = ready */
 	uint8_t state;
@@ -30,7 +32,7 @@ struct sb_termfilter { /* zeroed = ready */
 
 /*
  * sb_termfilter_run - filter @len bytes
- * @out: at least @len + SB_TERMFILTER_SLACK bytes; not overlapping @in
+ * @out: at least SB_TERMFILTER_ROOM(@len) bytes; not overlapping @in
  * Return: bytes written to @out.
  */
 size_t sb_termfilter_run(struct sb_termfilter *f, const uint8_t *in, size_t len, uint8_t *out);
