@@ -17,7 +17,7 @@
  * passed to another command) must not hold up the end: DRAIN_NS after the kill, an empty pipe
  * counts as ended.
  */
-#include "exec/command.h"
+#include "exec/command_i.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,74 +28,15 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "exec/kin.h"
 #include "exec/leaf.h"
 #include "exec/pty.h"
 #include "exec/resolve.h"
 #include "exec/spawn_child.h"
 
 #define PIPE_BYTES (1 << 20)          /* the most an unprivileged process may ask for */
-#define READ_BUDGET (512U << 10)      /* bytes per event, so that one flood starves nobody */
 #define DRAIN_NS 1000000000ULL
 #define REMOVE_RETRY_NS 10000000ULL
 #define REMOVE_TRIES 500 /* 5 s */
-
-enum state { NEW = 0, STARTING, RUNNING, ENDED };
-
-struct input { /* stdin pipe, or the terminal's keyboard side */
-	struct sb_command *cmd;
-	struct sb_stream *stream; /* NULL when the host let go of it, or never had it */
-	int fd;                   /* owned; -1 = what comes is thrown away */
-	struct sb_io io;          /* active only while the sink is full */
-	bool eof;                 /* the host sent EOF */
-	uint8_t last;             /* last byte given to the terminal */
-};
-
-struct output {
-	struct sb_command *cmd;
-	struct sb_stream *stream;
-	int fd; /* owned; -1 = ended */
-	struct sb_io io;
-	bool blocked; /* out of the loop until the stream is writable */
-};
-
-struct sb_command {
-	struct sb_commands *set;
-	struct sb_command *next;
-	uint32_t id;
-	enum state state;
-	bool tty;
-	bool drained; /* an empty pipe counts as ended */
-	pid_t pid;    /* 0 = reaped or never there */
-	int report;
-	struct sb_io report_io;
-	struct input in;
-	struct output out[2]; /* stdout or terminal; stderr */
-	int leaf;             /* directory, -1 = none */
-	struct sb_kin kin;
-	struct sb_timer timer;
-	struct sb_ctl result;
-};
-
-struct leaving { /* a leaf whose last process is still dying */
-	struct leaving *next;
-	uint32_t id;
-	int tries;
-};
-
-struct sb_commands {
-	struct sb_commands_config cfg;
-	struct sb_command *list;
-	size_t n;
-	struct leaving *leaving;
-	struct sb_timer remove_timer;
-};
-
-static const struct sb_stream_ops input_ops;
-static const struct sb_stream_ops output_ops;
-static const struct sb_stream_ops terminal_ops;
-static void output_pump(struct output *o);
-static void maybe_done(struct sb_command *c);
 
 /* --- leaves ----------------------------------------------------------------------------- */
 
@@ -185,18 +126,6 @@ static struct sb_command *get(struct sb_commands *set, uint32_t id)
 	return c;
 }
 
-static void close_input(struct input *in)
-{
-	sb_io_del(&in->io);
-	sb_fd_close(&in->fd);
-}
-
-static void close_output(struct output *o)
-{
-	sb_io_del(&o->io);
-	sb_fd_close(&o->fd);
-}
-
 static void drop(struct sb_command *c)
 {
 	struct sb_command **at = &c->set->list;
@@ -208,9 +137,9 @@ static void drop(struct sb_command *c)
 	sb_timer_del(&c->timer);
 	sb_io_del(&c->report_io);
 	sb_fd_close(&c->report);
-	close_input(&c->in);
+	port_close_input(&c->in);
 	for (int i = 0; i < 2; i++)
-		close_output(&c->out[i]);
+		port_close_output(&c->out[i]);
 	leave(c);
 	free(c);
 }
@@ -241,284 +170,20 @@ int sb_commands_attach(struct sb_commands *set, struct sb_stream *s, enum sb_str
 		       uint32_t id)
 {
 	struct sb_command *c = get(set, id);
-	bool has_term;
 
 	if (!c)
 		return -ENOMEM;
-	if (c->state != NEW)
-		return -EPROTO;
-	has_term = c->in.stream && c->in.stream == c->out[0].stream;
-	switch (kind) {
-	case SB_STREAM_STDIN:
-		if (c->in.stream || has_term)
-			return -EPROTO;
-		c->in.stream = s;
-		sb_stream_attach(s, &input_ops, &c->in);
-		return 0;
-	case SB_STREAM_STDOUT:
-	case SB_STREAM_STDERR: {
-		struct output *o = &c->out[kind == SB_STREAM_STDERR];
-
-		if (o->stream)
-			return -EPROTO;
-		o->stream = s;
-		sb_stream_attach(s, &output_ops, o);
-		return 0;
-	}
-	case SB_STREAM_TERMINAL:
-		if (c->in.stream || c->out[0].stream)
-			return -EPROTO;
-		c->in.stream = s;
-		c->out[0].stream = s;
-		sb_stream_attach(s, &terminal_ops, c);
-		return 0;
-	case SB_STREAM_NONE:
-	default:
-		return -EPROTO;
-	}
-}
-
-/* --- input ------------------------------------------------------------------------------ */
-
-static bool is_terminal(const struct sb_command *c)
-{
-	return c->in.stream && c->in.stream == c->out[0].stream;
-}
-
-static void input_event(struct sb_io *io, uint32_t events);
-
-static int input_wait(struct input *in)
-{
-	return sb_io_set(in->cmd->set->cfg.loop, &in->io, in->fd, EPOLLOUT, input_event, in);
-}
-
-/* All bytes are through: a pipe is closed, a terminal gets its end-of-file character. */
-static void input_finish(struct input *in)
-{
-	int r;
-
-	if (in->fd < 0)
-		return;
-	if (!in->cmd->tty) {
-		close_input(in);
-		return;
-	}
-	r = sb_pty_send_eof(in->fd, &in->last);
-	if (r == -EAGAIN && input_wait(in) == 0)
-		return;
-	close_input(in);
-}
-
-static size_t input_data(struct input *in, const uint8_t *p, size_t len)
-{
-	size_t done = 0;
-
-	if (in->cmd->state == NEW || in->cmd->state == STARTING)
-		return 0;
-	while (in->fd >= 0 && done < len) {
-		ssize_t n = write(in->fd, p + done, len - done);
-
-		if (n > 0) {
-			done += (size_t)n;
-			in->last = p[done - 1];
-		} else if (n < 0 && errno == EINTR) {
-			continue;
-		} else if (n == 0 || errno == EAGAIN) {
-			if (input_wait(in) == 0)
-				return done;
-			close_input(in);
-		} else { /* EPIPE, EIO: nobody will ever read it */
-			close_input(in);
-		}
-	}
-	return len;
-}
-
-static void input_event(struct sb_io *io, uint32_t events)
-{
-	struct input *in = io->owner;
-
-	sb_io_del(io);
-	if ((events & (EPOLLERR | EPOLLHUP)) && !(events & EPOLLOUT))
-		close_input(in);
-	if (in->eof)
-		input_finish(in);
-	else if (in->stream)
-		sb_stream_resume(in->stream);
-}
-
-static void input_eof(struct input *in)
-{
-	in->eof = true;
-	if (in->cmd->state == RUNNING)
-		input_finish(in);
+	return c->state == NEW ? port_attach(c, s, kind) : -EPROTO;
 }
 
 /* The host thought better of it before the start. */
-static bool forget_idle(struct sb_command *c)
+bool command_forget_idle(struct sb_command *c)
 {
 	if (c->state != NEW || c->in.stream || c->out[0].stream || c->out[1].stream)
 		return false;
 	drop(c);
 	return true;
 }
-
-static size_t on_stdin_data(struct sb_stream *s, const uint8_t *p, size_t len)
-{
-	return input_data(sb_stream_owner(s), p, len);
-}
-static void on_stdin_eof(struct sb_stream *s)
-{
-	input_eof(sb_stream_owner(s));
-}
-static void on_stdin_reset(struct sb_stream *s)
-{
-	struct input *in = sb_stream_owner(s);
-
-	in->stream = NULL;
-	if (!forget_idle(in->cmd))
-		input_eof(in);
-}
-static void on_nothing(struct sb_stream *s)
-{
-	(void)s;
-}
-static const struct sb_stream_ops input_ops = {
-	.data = on_stdin_data,
-	.eof = on_stdin_eof,
-	.reset = on_stdin_reset,
-	.writable = on_nothing,
-};
-
-/* --- output ----------------------------------------------------------------------------- */
-
-static void output_finish(struct output *o)
-{
-	close_output(o);
-	o->blocked = false;
-	if (o->stream)
-		sb_stream_send_eof(o->stream);
-	maybe_done(o->cmd); /* may free the command */
-}
-
-static void output_event(struct sb_io *io, uint32_t events)
-{
-	(void)events;
-	output_pump(io->owner);
-}
-
-static int output_listen(struct output *o)
-{
-	return sb_io_set(o->cmd->set->cfg.loop, &o->io, o->fd, EPOLLIN, output_event, o);
-}
-
-static void output_pump(struct output *o)
-{
-	size_t budget = READ_BUDGET;
-
-	while (o->fd >= 0 && budget > 0) {
-		void *p;
-		size_t room = sb_stream_reserve(o->stream, &p);
-		ssize_t n;
-
-		if (room == 0) {
-			/* out of the loop: a hang-up would be reported again and again */
-			sb_io_del(&o->io);
-			o->blocked = true;
-			return;
-		}
-		n = read(o->fd, p, SB_MIN(room, budget));
-		if (n > 0) {
-			sb_stream_commit(o->stream, (size_t)n);
-			budget -= (size_t)n;
-			continue;
-		}
-		sb_stream_commit(o->stream, 0);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && errno == EAGAIN && !o->cmd->drained)
-			break;
-		output_finish(o); /* EOF; EIO: the terminal's last user is gone */
-		return;
-	}
-	if (o->fd >= 0 && !o->io.active && output_listen(o) < 0)
-		output_finish(o);
-}
-
-/* The host will not read any more: close the pipe, so that the program learns it. */
-static void output_abandon(struct output *o)
-{
-	o->stream = NULL;
-	o->blocked = false;
-	if (forget_idle(o->cmd) || o->fd < 0)
-		return;
-	close_output(o);
-	maybe_done(o->cmd);
-}
-
-static void output_writable(struct output *o)
-{
-	if (!o->blocked)
-		return;
-	o->blocked = false;
-	output_pump(o);
-}
-
-static size_t on_output_data(struct sb_stream *s, const uint8_t *p, size_t len)
-{
-	(void)s;
-	(void)p;
-	return len;
-}
-static void on_output_reset(struct sb_stream *s)
-{
-	output_abandon(sb_stream_owner(s));
-}
-static void on_output_writable(struct sb_stream *s)
-{
-	output_writable(sb_stream_owner(s));
-}
-static const struct sb_stream_ops output_ops = {
-	.data = on_output_data,
-	.eof = on_nothing,
-	.reset = on_output_reset,
-	.writable = on_output_writable,
-};
-
-/* --- terminal: one stream, both ways ---------------------------------------------------- */
-
-static size_t on_term_data(struct sb_stream *s, const uint8_t *p, size_t len)
-{
-	struct sb_command *c = sb_stream_owner(s);
-
-	return input_data(&c->in, p, len);
-}
-static void on_term_eof(struct sb_stream *s)
-{
-	struct sb_command *c = sb_stream_owner(s);
-
-	input_eof(&c->in);
-}
-static void on_term_reset(struct sb_stream *s)
-{
-	struct sb_command *c = sb_stream_owner(s);
-
-	c->in.stream = NULL;
-	close_input(&c->in); /* with the output side the last master: a hang-up */
-	output_abandon(&c->out[0]);
-}
-static void on_term_writable(struct sb_stream *s)
-{
-	struct sb_command *c = sb_stream_owner(s);
-
-	output_writable(&c->out[0]);
-}
-static const struct sb_stream_ops terminal_ops = {
-	.data = on_term_data,
-	.eof = on_term_eof,
-	.reset = on_term_reset,
-	.writable = on_term_writable,
-};
 
 /* --- end -------------------------------------------------------------------------------- */
 
@@ -553,20 +218,7 @@ static void kill_rest(struct sb_command *c)
 		(void)kill(c->pid, SIGKILL);
 }
 
-static void close_streams(struct sb_command *c)
-{
-	struct sb_stream *in = c->in.stream;
-	struct sb_stream *out[2] = { c->out[0].stream, c->out[1].stream };
-
-	c->in.stream = c->out[0].stream = c->out[1].stream = NULL;
-	if (in)
-		sb_stream_close(in);
-	for (int i = 0; i < 2; i++)
-		if (out[i] && out[i] != in)
-			sb_stream_close(out[i]);
-}
-
-static void maybe_done(struct sb_command *c)
+void command_maybe_done(struct sb_command *c)
 {
 	struct sb_commands *set = c->set;
 	struct sb_ctl m;
@@ -578,7 +230,7 @@ static void maybe_done(struct sb_command *c)
 	m.cmd = c->id;
 	if (c->leaf >= 0)
 		m.exit.oom = sb_leaf_oom(c->leaf);
-	close_streams(c);
+	port_close_streams(c);
 	drop(c);
 	set->cfg.exited(set->cfg.owner, &m);
 }
@@ -594,7 +246,7 @@ static void drain_late(struct sb_timer *t)
 		bool last = c->out[1 - i].fd < 0;
 
 		if (o->fd >= 0 && !o->blocked) {
-			output_pump(o);
+			port_output_pump(o);
 			if (last)
 				return;
 		}
@@ -609,11 +261,11 @@ static void ended(struct sb_command *c)
 	sb_io_del(&c->report_io);
 	sb_fd_close(&c->report);
 	kill_rest(c);
-	close_input(&c->in);
+	port_close_input(&c->in);
 	if (c->in.stream) /* what still comes is thrown away */
 		sb_stream_resume(c->in.stream);
 	sb_timer_set(c->set->cfg.loop, &c->timer, DRAIN_NS, drain_late, c);
-	maybe_done(c);
+	command_maybe_done(c);
 }
 
 /* A command that never ran: say why where the host cannot know, and end its streams. */
@@ -634,7 +286,7 @@ static void failed(struct sb_command *c, enum sb_exit_kind kind, int error, cons
 					      SB_MIN((size_t)n, sizeof(text) - 1));
 	}
 	for (int i = 0; i < 2; i++) {
-		close_output(&c->out[i]);
+		port_close_output(&c->out[i]);
 		if (c->out[i].stream)
 			sb_stream_send_eof(c->out[i].stream);
 	}
@@ -652,10 +304,10 @@ static void running(struct sb_command *c)
 	c->state = RUNNING;
 	set->cfg.started(set->cfg.owner, c->id);
 	for (int i = 0; i < 2; i++)
-		if (c->out[i].fd >= 0 && output_listen(&c->out[i]) < 0)
-			close_output(&c->out[i]);
+		if (c->out[i].fd >= 0 && port_output_listen(&c->out[i]) < 0)
+			port_close_output(&c->out[i]);
 	if (c->in.eof)
-		input_finish(&c->in);
+		port_input_finish(&c->in);
 	else if (c->in.stream)
 		sb_stream_resume(c->in.stream);
 }
@@ -812,8 +464,8 @@ int sb_commands_start(struct sb_commands *set, uint32_t id, const struct sb_comm
 
 	if (!c)
 		return -ENOMEM;
-	if (c->state != NEW || (req->tty && c->in.stream && !is_terminal(c)) ||
-	    (!req->tty && is_terminal(c)))
+	if (c->state != NEW || (req->tty && c->in.stream && !port_is_terminal(c)) ||
+	    (!req->tty && port_is_terminal(c)))
 		return -EPROTO;
 	c->tty = req->tty;
 	r = launch(c, req);
@@ -878,11 +530,11 @@ void sb_commands_forget_streams(struct sb_commands *set)
 {
 	for (struct sb_command *c = set->list; c; c = c->next) {
 		c->in.stream = NULL;
-		close_input(&c->in);
+		port_close_input(&c->in);
 		for (int i = 0; i < 2; i++) {
 			c->out[i].stream = NULL;
 			c->out[i].blocked = false;
-			close_output(&c->out[i]);
+			port_close_output(&c->out[i]);
 		}
 	}
 }
