@@ -68,6 +68,7 @@ static int start_session(struct fs *fs, int *fd, struct sb_err *err)
 	if (r < 0)
 		return sb_err_set(err, r, "cannot use the connection: %s", strerror(-r));
 	fs->se = fuse_session_new(&args, &fs_ops, sizeof(fs_ops), fs);
+	fuse_opt_free_args(&args); /* it made a copy of them */
 	if (!fs->se)
 		return sb_err_set(err, -ENOMEM, "cannot make a FUSE session");
 	if (fuse_session_custom_io(fs->se, &io, *fd) < 0)
