@@ -440,6 +440,39 @@ TEST(reader_that_stops_and_goes)
 	(void)close(nul);
 }
 
+/* Blocking sockets, as the command line passes them for descriptors that it cannot reopen. */
+TEST(blocking_sockets)
+{
+	struct rig r;
+	int in[2];
+	int out[2];
+	char buf[16] = { 0 };
+
+	REQUIRE(rig_ready(&r, false));
+	REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, in) == 0);
+	REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, out) == 0);
+	REQUIRE(rig_run(&r, in[0], out[0], out[0]));
+	(void)close(in[0]);
+	(void)close(out[0]);
+	CHECK_EQ(write(in[1], "abc", 3), 3);
+	for (int i = 0; i < 400 && r.g.got < 3; i++)
+		REQUIRE(sb_loop_turn(r.loop, 5) == 0);
+	CHECK_STR(r.g.text, "abc");
+	r.g.flood = 8U << 20;
+	flood(&r.g);
+	CHECK_EQ(rig_message(&r, 100), -1); /* full, and still answering: */
+	(void)close(in[1]);
+	CHECK(rig_turn_until(&r, &r.g.in_eof, 2000));
+	CHECK_EQ(read(out[1], buf, 8), 8);
+	CHECK_STR(buf, "xxxxxxxx");
+	(void)close(out[1]);
+	CHECK(rig_turn_until(&r, &r.g.out_reset, 3000));
+	sb_stream_send_eof(r.g.err);
+	say_exited(&r.g, 0);
+	CHECK_EQ(rig_message(&r, 2000), SB_IPC_EXITED);
+	CHECK_EQ(rig_stop(&r), 0);
+}
+
 /* 50 MiB of input for a program that never reads, and 64 MiB of output, at the same time. */
 TEST(paste_and_flood)
 {
