@@ -423,7 +423,7 @@ int he_stop(struct he *h)
 
 		while (!(gone = guest_gone(h, &status)) && sb_now_ns() < dl)
 			he_turn(h, 10);
-		while (gone && h->bye && !h->closed && sb_now_ns() < dl)
+		while (gone && !h->closed && sb_now_ns() < dl)
 			he_turn(h, 10); /* what is still on the way */
 	}
 	if (h->guest > 0) {
