@@ -12,7 +12,7 @@
 #include "provider/microvm/cpio.h"
 #include "provider/microvm/modules.h"
 
-#define BUILDER_VERSION 1
+#define BUILDER_VERSION 2
 #define KEEP 16
 #define GUEST_MAX (64U << 20)  /* bytes of sendbox-guest */
 #define MODULE_MAX (64U << 20) /* bytes of one module */
@@ -74,6 +74,25 @@ static int plain_module(struct part *m, const char *path)
 	return 0;
 }
 
+/*
+ * Only when the configuration that came with the kernel says so: `config` beside vmlinuz, or
+ * config-RELEASE beside vmlinuz-RELEASE. Without one the modules stay as they are.
+ */
+static bool may_cut_signatures(const struct sb_kernel *k)
+{
+	const char *slash = strrchr(k->image, '/');
+	sb_autofree char *text = NULL;
+	char path[SB_KERNEL_PATH_MAX + 80];
+	size_t len;
+	int dir = slash ? (int)(slash - k->image) : 0;
+	bool named = slash && strstr(slash, k->release) && *k->release;
+
+	(void)snprintf(path, sizeof(path), "%.*s/config%s%s", dir, k->image, named ? "-" : "",
+		       named ? k->release : "");
+	return slash && sb_fd_read_file(AT_FDCWD, path, SB_MODULES_TEXT_MAX, &text, &len) == 0 &&
+	       sb_modules_sig_optional(text);
+}
+
 static int read_modules(const struct sb_kernel *k, struct parts *p, struct sb_err *err)
 {
 	sb_autofd int dir = open(k->modules, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -81,6 +100,7 @@ static int read_modules(const struct sb_kernel *k, struct parts *p, struct sb_er
 	sb_autofree char *dep = NULL;
 	sb_autofree char *builtin = NULL;
 	struct sb_err why = { 0 };
+	bool cut = may_cut_signatures(k);
 	int r;
 
 	if (!list)
@@ -107,6 +127,8 @@ static int read_modules(const struct sb_kernel *k, struct parts *p, struct sb_er
 		r = plain_module(m, list->path[i]);
 		if (r < 0)
 			return sb_err_set(err, r, "%s/%s is damaged", k->modules, list->path[i]);
+		if (cut)
+			m->len = sb_modules_plain_len(m->data, m->len);
 		sb_modules_guest_name(list->path[i], m->name);
 	}
 	return 0;

@@ -164,3 +164,26 @@ void sb_modules_guest_name(const char *path, char *out)
 
 	(void)snprintf(out, 256, "%.*s.ko", (int)SB_MIN(stem, (size_t)250), base);
 }
+
+size_t sb_modules_plain_len(const void *p, size_t len)
+{
+	static const char magic[] = "~Module signature appended~\n";
+	const size_t magic_len = sizeof(magic) - 1;
+	const size_t info_len = 12; /* 3 unused, signer's and key's length, 3 unused, be32 length */
+	const uint8_t *info;
+	uint64_t cut;
+
+	if (len < magic_len + info_len ||
+	    memcmp((const uint8_t *)p + len - magic_len, magic, magic_len) != 0)
+		return len;
+	info = (const uint8_t *)p + len - magic_len - info_len;
+	cut = magic_len + info_len + info[3] + info[4];
+	cut += (uint64_t)info[8] << 24 | (uint64_t)info[9] << 16 | (uint64_t)info[10] << 8 | info[11];
+	return cut < len ? len - (size_t)cut : len;
+}
+
+bool sb_modules_sig_optional(const char *config)
+{
+	return strstr(config, "\n# CONFIG_MODULE_SIG_FORCE is not set\n") ||
+	       strstr(config, "\n# CONFIG_MODULE_SIG is not set\n");
+}

@@ -41,4 +41,16 @@ SB_MUST_CHECK int sb_modules_pick(const char *dep, const char *builtin,
 /* File name within the guest: last component, without a packer's suffix. @out: 256 bytes. */
 void sb_modules_guest_name(const char *path, char *out);
 
+/*
+ * sb_modules_plain_len - length of a module file without the signature that may be appended
+ *
+ * The modules are bound by the digest of the initramfs, and checking six signatures takes an emulated
+ * guest 20 to 30 ms.
+ * Return: at most @len. Source: include/linux/module_signature.h.
+ */
+size_t sb_modules_plain_len(const void *p, size_t len);
+
+/* Whether the text of a kernel's configuration says that it takes modules without signature. */
+bool sb_modules_sig_optional(const char *config);
+
 #endif

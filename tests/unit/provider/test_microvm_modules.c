@@ -83,3 +83,21 @@ TEST(guest_names)
 	sb_modules_guest_name("fuse.ko", out);
 	CHECK_STR(out, "fuse.ko");
 }
+
+TEST(signatures_are_cut_off)
+{
+	char m[100] = "module";
+
+	memset(m + 6, 's', 10);
+	memcpy(m + 16, "\0\0\2\0\0\0\0\0\0\0\0\x0a", 12);
+	memcpy(m + 28, "~Module signature appended~\n", 28);
+	CHECK_EQ(sb_modules_plain_len(m, 56), 6);
+	CHECK_EQ(sb_modules_plain_len(m, 55), 55);
+	CHECK_EQ(sb_modules_plain_len(m + 16, 40), 40); /* says more than is there */
+	m[24] = (char)0xff;
+	CHECK_EQ(sb_modules_plain_len(m, 56), 56);
+	CHECK_EQ(sb_modules_plain_len("", 0), 0);
+	CHECK(sb_modules_sig_optional("#\n# CONFIG_MODULE_SIG_FORCE is not set\nX=y\n"));
+	CHECK(!sb_modules_sig_optional("#\nCONFIG_MODULE_SIG_FORCE=y\n"));
+	CHECK(!sb_modules_sig_optional(""));
+}
