@@ -16,7 +16,7 @@
 #include "os/rmtree.h"
 
 #define KEEP (1U << 20)
-#define DEADLINE_NS 20000000000ULL
+#define DEADLINE_NS 10000000000ULL
 
 uint64_t he_sum(uint64_t sum, const uint8_t *p, size_t len)
 {
@@ -297,7 +297,14 @@ bool he_until_exited(struct he *h, uint32_t cmd)
 bool he_until_text(struct he *h, uint32_t cmd, const char *text)
 {
 	UNTIL(h, strstr(he_text(h, cmd), text));
-	return strstr(he_text(h, cmd), text) != NULL;
+	if (strstr(he_text(h, cmd), text))
+		return true;
+	printf("# no \"%s\"; sent %zu of %zu; got:\n", text, h->cmd[cmd].in.sent,
+	       h->cmd[cmd].in.len);
+	for (const char *p = he_text(h, cmd); *p; p++)
+		(void)putchar(*p >= ' ' && *p < 127 ? *p : '.');
+	printf("\n");
+	return false;
 }
 
 const char *he_text(struct he *h, uint32_t cmd)

@@ -51,6 +51,7 @@ TEST(control_c_reaches_the_inner_program)
 		return;
 	/* the shell survives, its child does not */
 	REQUIRE(start(&h, ARGV(S("bash"), S("--norc"), S("-i")), "t"));
+	CHECK(he_until_text(&h, 0, "$ ")); /* typing ahead of readline's set-up is another story */
 	he_feed(&h, 0, "PS1=; echo u''p; sleep 987661; echo st=$?\n", 42, false);
 	CHECK(he_until_text(&h, 0, "up\r\n"));
 	for (int i = 0; i < 20; i++)
@@ -82,6 +83,7 @@ TEST(signal_goes_to_the_foreground_group)
 	if (!usable())
 		return;
 	REQUIRE(start(&h, ARGV(S("bash"), S("--norc"), S("-i")), "t"));
+	CHECK(he_until_text(&h, 0, "$ ")); /* typing ahead of readline's set-up is another story */
 	he_feed(&h, 0, "PS1=; echo u''p; (trap 'echo in''ner; exit' TERM; echo rea''dy; while :; do sleep 0.05; done)\n",
 		94, false);
 	CHECK(he_until_text(&h, 0, "ready\r\n"));
