@@ -286,6 +286,10 @@ int fs_conf_parse(struct fs_conf *c, int argc, char *const *argv, struct sb_err 
 			c->root_is_root = true;
 			continue;
 		}
+		if (strcmp(argv[i], "--no-xattr") == 0) {
+			c->no_xattr = true;
+			continue;
+		}
 		r = i + 1 < argc ? take_value(c, argv[i], argv[i + 1]) : 1;
 		if (r > 0)
 			return sb_err_set(err, -EINVAL, "unknown option or no value: %s", argv[i]);
@@ -295,8 +299,10 @@ int fs_conf_parse(struct fs_conf *c, int argc, char *const *argv, struct sb_err 
 	}
 	if (c->kind == FS_ROOT_NONE)
 		return sb_err_set(err, -EINVAL, "one of --root, --file, --tree is needed");
-	if (c->kind == FS_ROOT_TREE)
+	if (c->kind == FS_ROOT_TREE) {
 		c->ro = true;
+		c->no_xattr = true; /* one request less for each file that ls -l shows */
+	}
 	if (c->kind != FS_ROOT_DIR && c->n_rules > 0)
 		return sb_err_set(err, -EINVAL, "path rules need --root");
 	if (!c->ro && !c->map_set)

@@ -42,6 +42,7 @@ struct fs_conf {
 	size_t n_leaves;
 	bool ro;
 	bool root_is_root;
+	bool no_xattr; /* no extended attributes at all: the guest's kernel stops asking */
 	bool map_set;
 	bool as_set;
 	uid_t as_uid;

@@ -153,6 +153,12 @@ static void see_init(struct fs *fs, const struct fuse_in_header *h, const uint8_
 	fs->io.peer_killpriv = (in.flags & FUSE_HANDLE_KILLPRIV_V2) != 0;
 }
 
+static bool is_xattr(uint32_t op)
+{
+	return op == FUSE_SETXATTR || op == FUSE_GETXATTR || op == FUSE_LISTXATTR ||
+	       op == FUSE_REMOVEXATTR;
+}
+
 int fs_io_process(struct fs *fs, uint8_t *msg, size_t len)
 {
 	struct fuse_buf buf = { .size = len, .mem = msg };
@@ -165,6 +171,10 @@ int fs_io_process(struct fs *fs, uint8_t *msg, size_t len)
 	memcpy(&h, msg, sizeof(h));
 	if (h.opcode == FUSE_INIT)
 		see_init(fs, &h, msg, len);
+	if (fs->conf->no_xattr && is_xattr(h.opcode)) {
+		fs_io_reply_raw(fs, h.unique, -ENOSYS, NULL, 0);
+		return 0;
+	}
 	switch (fs_req_route(h.opcode)) {
 	case FS_REQ_LIBFUSE:
 		fuse_session_process_buf(fs->se, &buf);

@@ -46,6 +46,15 @@ m --cache long -- "$I/fs_cases" . >"$D/got" 2>&1
 if d=$(diff "$D/want" "$D/got"); then ok "the same with long caching"; else not_ok "the same with long caching" "$d"; fi
 fresh
 
+( ulimit -n 1000; m -- "$I/fs_cases" . ) >"$D/got" 2>&1
+if d=$(diff "$D/want" "$D/got"); then ok "the same with few descriptors"; else not_ok "the same with few descriptors" "$d"; fi
+fresh
+r=$(ulimit -n 1000; m -- sh -ec 'for d in $(seq 20); do mkdir d$d; for f in $(seq 150); do echo $d.$f >d$d/f$f; done; done; ls -lR | grep -c "f[0-9]"; cat d*/f* | sort -u | wc -l; mv d1 moved; cat moved/f7; rm -rf ./*; ls' 2>&1)
+is "a tree larger than the descriptors" "$r" "3000
+3000
+1.7"
+fresh
+
 for seed in 1 2 3; do
 	r=$(m -- "$I/fs_fsx" . "$D/plain" $seed 2000 2>&1); is "random operations, seed $seed" "$?:$r" "0:"
 done
