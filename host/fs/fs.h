@@ -103,7 +103,7 @@ struct fs_io {
 	bool chardev;
 	bool dead;
 	bool got_init;
-	bool peer_killpriv; /* the peer offers FUSE_HANDLE_KILLPRIV_V2 */
+	uint32_t peer_flags; /* FUSE_* that the peer offers in INIT */
 	uint64_t init_unique;
 	uint8_t *buf; /* received bytes */
 	size_t head;

@@ -55,9 +55,12 @@ ssize_t fs_io_read(int fd, void *buf, size_t len, void *arg)
 	return -1;
 }
 
-/* The one flag of the INIT answer that libfuse 3.14 cannot set: without it the guest's kernel
- * asks for security.capability before every write. The host's kernel strips such privileges by
- * itself on a write, a truncation and a change of owner, which is what the flag promises. */
+/*
+ * Two flags of the INIT answer that libfuse 3.14 does not set. Without HANDLE_KILLPRIV_V2 the
+ * guest's kernel asks for security.capability before every write; the host's kernel strips such
+ * privileges by itself on a write, a truncation and a change of owner, which is what the flag
+ * promises. PARALLEL_DIROPS lets several processes look names up in one directory.
+ */
 static void patch_init(struct fs *fs, const struct iovec *iov, int n, struct fuse_init_out *out)
 {
 	struct fuse_out_header h;
@@ -69,8 +72,7 @@ static void patch_init(struct fs *fs, const struct iovec *iov, int n, struct fus
 	if (h.unique != fs->io.init_unique || h.error != 0)
 		return;
 	memcpy(out, iov[1].iov_base, iov[1].iov_len);
-	if (fs->io.peer_killpriv)
-		out->flags |= FUSE_HANDLE_KILLPRIV_V2;
+	out->flags |= fs->io.peer_flags & (FUSE_HANDLE_KILLPRIV_V2 | FUSE_PARALLEL_DIROPS);
 }
 
 static ssize_t write_stream(struct fs *fs, struct iovec *iov, int n)
@@ -150,7 +152,7 @@ static void see_init(struct fs *fs, const struct fuse_in_header *h, const uint8_
 	memcpy(&in, msg + sizeof(*h), SB_MIN(len - sizeof(*h), sizeof(in)));
 	fs->io.got_init = true;
 	fs->io.init_unique = h->unique;
-	fs->io.peer_killpriv = (in.flags & FUSE_HANDLE_KILLPRIV_V2) != 0;
+	fs->io.peer_flags = in.flags;
 }
 
 static bool is_xattr(uint32_t op)
