@@ -21,7 +21,7 @@
 #define FS_MAX_IO (1U << 20)           /* one READ or WRITE */
 #define FS_MSG_MAX (FS_MAX_IO + 4096U) /* one whole request */
 #define FS_NAME_MAX 255
-#define FS_MAX_NODES (1U << 22)
+#define FS_MAX_NODES (1U << 21) /* about half a GiB when full */
 #define FS_MAX_DATA 512 /* cached data descriptors that may be evicted */
 #define FS_MAX_STREAMS 32
 #define FS_DIRBUF (32U << 10)

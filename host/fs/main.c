@@ -70,7 +70,8 @@ static int run(struct fs_conf *c, struct sb_err *err)
 	if (r < 0)
 		return r;
 	(void)umask(0); /* the guest applied its own */
-	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || chdir("/proc/self/fd") < 0)
+	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGXFSZ, SIG_IGN) == SIG_ERR ||
+	    chdir("/proc/self/fd") < 0)
 		return sb_err_set(err, -errno, "/proc/self/fd: %s", strerror(errno));
 	r = fs_new(c, &conn, &fs, err);
 	if (r < 0)
