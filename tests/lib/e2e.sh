@@ -28,7 +28,7 @@ mkdir -p -m 755 "$T"
 [ "$(stat -c %u "$T")" = "$(id -u)" ] || { echo "Bail out! $T belongs to another user"; exit 1; }
 
 prepare() {
-	local stamp key
+	local stamp
 	key=$(printf %s "$SB_BUILD" | cksum | cut -d' ' -f1)
 	inst=$T/inst-$key
 	(
@@ -43,12 +43,12 @@ prepare() {
 		for who in root user self; do
 			[ "$who" = root ] && [ "$(id -u)" != 0 ] && continue
 			[ "$who" = user ] && [ "$(id -u)" != 0 ] && continue
-			home=$T/home-$who
+			home=$T/home-$who-$key
 			[ -e "$home/cache/kernels" ] && continue
 			mkdir -p -m 700 "$home/cache"
 			src=${SENDBOX_KERNELS:-${HOME}/.cache/sendbox/kernels}
 			[ -d "$src" ] || src=/usr/lib/sendbox/kernels
-			if [ -d "$src" ]; then cp -a "$src" "$home/cache/kernels"; fi
+			if [ -d "$src" ]; then cp -a --reflink=auto "$src" "$home/cache/kernels"; fi
 			[ "$who" = user ] && chown -R $uid_user:$uid_user "$home"
 		done
 		exit 0
@@ -56,7 +56,7 @@ prepare() {
 	sendbox=$(find "$inst" -path '*/bin/sendbox' | head -n 1)
 }
 prepare
-export SENDBOX_HOME=$T/home-$SB_WHO
+export SENDBOX_HOME=$T/home-$SB_WHO-$key
 work=$(mktemp -d "$T/work.XXXXXX")
 chmod 755 "$work"
 mkdir "$work/p"
