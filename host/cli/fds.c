@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -50,6 +51,7 @@ static int start_pump(int fd, bool output, struct cli_fd *ret, struct sb_err *er
 
 		/* its own group: an interrupt key is for sendbox, output must still drain */
 		(void)setpgid(0, 0);
+		(void)prctl(PR_SET_NAME, "sendbox-pump", 0, 0, 0);
 		(void)signal(SIGPIPE, SIG_IGN);
 		if (sb_spawn_die_with(parent) < 0 || sb_close_others(keep, 2) < 0)
 			_exit(1);
