@@ -1,6 +1,8 @@
 /* /etc of the guest: a few files of our own and what the host image may show of its /etc. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +13,7 @@
 #include "rootfs/rootfs.h"
 
 #define MAX_TEXT (1U << 20)
+#define SERVED_ETC "run/host/etc" /* where Flatpak shows a host's /etc, too */
 
 static const char nsswitch[] = "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n"
 			       "networks: files\nprotocols: files\nservices: files\n";
@@ -51,9 +54,45 @@ static int show(int from, int to, const char *name)
 	return e < 0 ? e : sb_mnt_attach_path(tree, to, name);
 }
 
+/*
+ * In the micro-VM each look at a served file is a trip to the host. What is served is exactly the
+ * list, so it is mounted once, and /etc gets links into it.
+ */
+static int link_served(const struct sb_rootfs *r, int to)
+{
+	sb_autofd int tree = -1;
+	sb_autofd int at = -1;
+	struct dirent *d;
+	DIR *dir;
+	int e = sb_root_dir(r, SERVED_ETC, &at);
+
+	if (e == 0)
+		e = sb_mnt_clone(r->etc, ".", SB_MNT_SAFE | MOUNT_ATTR_RDONLY, &tree);
+	if (e == 0)
+		e = sb_mnt_attach(tree, at);
+	if (e < 0)
+		return e;
+	dir = fdopendir(openat(r->etc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	if (!dir)
+		return -errno;
+	while (e == 0 && (d = readdir(dir))) {
+		char target[sizeof(SERVED_ETC) + 260];
+
+		if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
+			continue;
+		(void)snprintf(target, sizeof(target), "/" SERVED_ETC "/%s", d->d_name);
+		if (symlinkat(target, to, d->d_name) < 0 && errno != EEXIST)
+			e = -errno;
+	}
+	(void)closedir(dir);
+	return e;
+}
+
 /* Names of the list are at most one folder deep. */
 static int show_host(const struct sb_rootfs *r, int to)
 {
+	if (r->vm)
+		return link_served(r, to);
 	for (size_t i = 0; sb_host_etc[i]; i++) {
 		const char *name = sb_host_etc[i];
 		const char *slash = strchr(name, '/');

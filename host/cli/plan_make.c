@@ -369,12 +369,15 @@ static void set_limits(struct sb_plan *p, const struct run_options *o)
 	p->cpus_asked = o->cpus != 0;
 	p->memory_asked = o->memory_bytes != 0;
 	p->pids_asked = o->pids != 0;
-	/* under emulation a second virtual CPU slows the first one down */
+	/* under emulation a second virtual CPU slows the first one down, and each GiB of memory
+	 * costs tens of milliseconds of boot */
 	p->cpus = o->cpus ? o->cpus
 			  : p->accel == SB_ACCEL_TCG ? 1
 						     : (uint32_t)SB_MIN(SB_MAX(online, 1), 4);
 	p->memory_bytes = o->memory_bytes ? o->memory_bytes
-			  : vm		  ? SB_MIN(2ULL << 30, ram / 2) & ~((1ULL << 20) - 1)
+			  : vm		  ? SB_MIN(p->accel == SB_ACCEL_TCG ? 1ULL << 30 : 2ULL << 30,
+						   ram / 2) &
+						    ~((1ULL << 20) - 1)
 					  : 0;
 	p->disk_bytes = o->disk_bytes ? o->disk_bytes
 			: vm	      ? p->memory_bytes / 2

@@ -62,6 +62,7 @@ struct monitor {
 	struct mon_child fs[MON_MAX_FS];
 	size_t n_fs;
 
+	uint64_t started_ns;     /* for debugging output */
 	struct sb_timer timer;   /* start deadline, then --timeout, then the closing grace */
 	struct sb_timer grace;   /* after a cancel or a time-out: until SIGKILL, then the end */
 	uint16_t rows;

@@ -363,6 +363,8 @@ static int on_chan_message(struct monitor *m, const struct sb_ipc_msg *msg)
 {
 	const void *p;
 
+	sb_debug("message %u after %llu ms", msg->type,
+		 (unsigned long long)((sb_now_ns() - m->started_ns) / 1000000));
 	switch (msg->type) {
 	case SB_IPC_READY:
 		if (!sb_ipc_get(msg, 0, 0))
@@ -545,6 +547,7 @@ static void on_start(struct monitor *m, struct sb_ipc_msg *msg)
 	if (!m->tty_saved)
 		sb_fd_close(&m->tty);
 	m->state = MON_STARTING;
+	m->started_ns = sb_now_ns();
 	r = start_session(m, &err);
 	if (r < 0) {
 		settle(m, SB_FAIL_PROVIDER, "%s", err.code ? err.text : strerror(-r));

@@ -29,7 +29,8 @@ static int check_path(const char *what, const char *path, struct sb_err *err)
 /* Places that the guest makes itself; a mount there would replace a part of the wall. */
 static bool reserved(const char *guest)
 {
-	static const char *const trees[] = { "/proc", "/sys", "/dev", "/run/sendbox" };
+	static const char *const trees[] = { "/proc", "/sys", "/dev", "/run/sendbox",
+					     "/run/host" };
 	static const char *const exact[] = { "/",     "/usr", "/etc", "/bin",  "/sbin", "/lib",
 					     "/lib64", "/run", "/var", "/lib32", "/libx32" };
 

@@ -125,7 +125,9 @@ int sb_vm_argv_make(const struct sb_vm_args *a, struct sb_vm_argv *ret)
 	add2(v, "-chardev", "stdio,id=con,mux=off,signal=off");
 	add2(v, "-serial", "chardev:con");
 	add_ports(v, a);
-	add2(v, "-device", "virtio-rng-device");
+	/* x86 guests have RDRAND (and random.trust_cpu); a device less to boot and to attack */
+	if (a->arch == SB_VM_ARCH_AARCH64)
+		add2(v, "-device", "virtio-rng-device");
 	add2(v, "-device", "virtio-balloon-device,free-page-reporting=on");
 	add2(v, "-kernel", SB_VM_KERNEL);
 	add2(v, "-initrd", SB_VM_INITRD);

@@ -12,7 +12,10 @@
  */
 const struct sb_module_want sb_modules_wanted[] = {
 	{ "virtio_mmio", true }, { "virtio_console", true },  { "fuse", true },
-	{ "overlay", true },     { "virtio_rng", false },     { "virtio_balloon", false },
+	{ "overlay", true },     { "virtio_balloon", false },
+#if defined(__aarch64__)
+	{ "virtio_rng", false }, /* x86 guests have RDRAND */
+#endif
 	{ NULL, false },
 };
 

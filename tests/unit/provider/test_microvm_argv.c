@@ -37,7 +37,6 @@ TEST(x86_tcg_two_ports)
 		"-device", "virtserialport,chardev=fs0,name=sb.fs0,nr=2",
 		"-chardev", "socket,id=fs1,fd=5",
 		"-device", "virtserialport,chardev=fs1,name=sb.fs1,nr=3",
-		"-device", "virtio-rng-device",
 		"-device", "virtio-balloon-device,free-page-reporting=on",
 		"-kernel", "/kernel",
 		"-initrd", "/initrd",

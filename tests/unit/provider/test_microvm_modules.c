@@ -11,7 +11,7 @@ static const char dep[] =
 	"kernel/drivers/virtio/virtio_ring.ko\n"
 	"kernel/drivers/char/virtio_console.ko: kernel/drivers/virtio/virtio.ko "
 	"kernel/drivers/virtio/virtio_ring.ko\n"
-	"kernel/drivers/char/hw_random/virtio-rng.ko: kernel/drivers/virtio/virtio.ko "
+	"kernel/drivers/virtio/virtio_balloon.ko: kernel/drivers/virtio/virtio.ko "
 	"kernel/drivers/virtio/virtio_ring.ko";
 
 TEST(load_order)
@@ -20,7 +20,7 @@ TEST(load_order)
 		"kernel/drivers/virtio/virtio_ring.ko", "kernel/drivers/virtio/virtio.ko",
 		"kernel/drivers/virtio/virtio_mmio.ko", "kernel/drivers/char/virtio_console.ko",
 		"kernel/fs/fuse/fuse.ko",               "kernel/fs/overlayfs/overlay.ko.xz",
-		"kernel/drivers/char/hw_random/virtio-rng.ko",
+		"kernel/drivers/virtio/virtio_balloon.ko",
 	};
 	static struct sb_module_list l;
 	struct sb_err err = { 0 };
