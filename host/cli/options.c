@@ -139,6 +139,8 @@ enum {
 	O_CPUS,
 	O_MEMORY,
 	O_DISK,
+	O_QUOTA,
+	O_QUOTA_FILES,
 	O_PIDS,
 	O_TIMEOUT,
 	O_INTERACTIVE,
@@ -161,6 +163,8 @@ static const struct cli_option run_table[] = {
 	{ "cpus", 0, "N", "CPUs", O_CPUS },
 	{ "memory", 0, "SIZE", "memory, as 512m or 4g", O_MEMORY },
 	{ "disk", 0, "SIZE", "size of the writable layer", O_DISK },
+	{ "quota", 0, "SIZE", "bytes that may be added to each shared folder", O_QUOTA },
+	{ "quota-files", 0, "N", "files that may be added to each shared folder", O_QUOTA_FILES },
 	{ "pids", 0, "N", "processes and threads at once", O_PIDS },
 	{ "timeout", 0, "TIME", "end the command after TIME (90, 1.5h); from its start",
 	  O_TIMEOUT },
@@ -241,6 +245,12 @@ static int take(struct run_options *o, int id, const char *v, struct sb_err *err
 	case O_DISK:
 		r = size("disk", v, &o->disk_bytes, err);
 		break;
+	case O_QUOTA:
+		r = size("quota", v, &o->quota_bytes, err);
+		break;
+	case O_QUOTA_FILES:
+		r = number("quota-files", v, 1, 1ULL << 40, &o->quota_files, err);
+		break;
 	case O_PIDS:
 		r = number("pids", v, 4, 4194304, &n, err);
 		o->pids = (uint32_t)n;
@@ -304,6 +314,10 @@ static int check_words(const struct run_options *o, struct sb_err *err)
 		return sb_err_set(err, -EINVAL,
 				  "--accel and --kernel are for the microvm runtime; the namespace "
 				  "runtime uses the host's kernel");
+	if (o->runtime && strcmp(o->runtime, "namespace") == 0 && (o->quota_bytes || o->quota_files))
+		return sb_err_set(err, -EINVAL,
+				  "--quota and --quota-files need the microvm runtime: the namespace "
+				  "runtime binds folders and cannot count what is written");
 	if (o->json && o->interactive)
 		return sb_err_set(err, -EINVAL, "--json and --interactive exclude each other");
 	return 0;

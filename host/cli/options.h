@@ -43,6 +43,8 @@ struct run_options {
 	uint32_t cpus;         /* 0 = not given */
 	uint64_t memory_bytes; /* 0 = not given */
 	uint64_t disk_bytes;
+	uint64_t quota_bytes; /* what a session may add to each read-write share */
+	uint64_t quota_files;
 	uint32_t pids;
 	uint64_t timeout_ms;
 	bool interactive;

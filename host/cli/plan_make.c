@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/sysinfo.h>
 #include <time.h>
 #include <unistd.h>
@@ -356,6 +357,29 @@ static int set_image(struct sb_plan *p, const struct run_options *o, const struc
 	return 0;
 }
 
+/*
+ * A guest must not be able to fill the host's disk: unless told otherwise, what a session may add
+ * to a shared folder is half of what is free when the plan is made.
+ */
+static void set_quotas(struct sb_plan *p, const struct run_options *o)
+{
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		struct sb_plan_mount *m = &p->mounts[i];
+		struct statvfs v;
+
+		if (m->mode != SB_MOUNT_RW)
+			continue;
+		m->quota_bytes = o->quota_bytes;
+		m->quota_inodes = o->quota_files;
+		if (statvfs(m->host, &v) < 0)
+			continue;
+		if (m->quota_bytes == 0)
+			m->quota_bytes = SB_MAX((uint64_t)v.f_bavail * v.f_frsize / 2, 1U);
+		if (m->quota_inodes == 0 && v.f_files > 0) /* some file systems have no limit */
+			m->quota_inodes = SB_MAX((uint64_t)v.f_favail / 2, 1U);
+	}
+}
+
 static void set_limits(struct sb_plan *p, const struct run_options *o)
 {
 	bool vm = p->provider == SB_PROVIDER_MICROVM;
@@ -386,6 +410,8 @@ static void set_limits(struct sb_plan *p, const struct run_options *o)
 	(void)getrlimit(RLIMIT_NOFILE, &nofile);
 	p->nofile = vm ? 65536 : SB_MIN(SB_MAX(nofile.rlim_max, (rlim_t)16), (rlim_t)65536);
 	p->timeout_ms = o->timeout_ms;
+	if (vm)
+		set_quotas(p, o);
 }
 
 /* The runtime and accelerator words, SENDBOX_ACCEL included. */

@@ -355,6 +355,9 @@ static void on_exited(struct monitor *m, const struct sb_ipc_exited *x)
 		m->have_outcome = true;
 		m->done.fail = SB_FAIL_NONE;
 		m->done.exit = *x;
+		if (x->kind == SB_EXIT_SIGNAL && x->value == SIGKILL && m->provider->oom &&
+		    m->provider->oom(&m->guest))
+			m->done.exit.oom = 1;
 	}
 	begin_closing(m);
 }

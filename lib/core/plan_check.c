@@ -58,6 +58,9 @@ static int check_mounts(const struct sb_plan *p, struct sb_err *err)
 			return r;
 		if (m->mode != SB_MOUNT_RO && m->mode != SB_MOUNT_RW)
 			return refuse(err, "mount target", m->guest, "has no mode (ro or rw)");
+		if (p->provider != SB_PROVIDER_MICROVM && (m->quota_bytes || m->quota_inodes))
+			return refuse(err, "mount", m->guest,
+				      "has a quota, which this runtime cannot enforce");
 		if (reserved(m->guest))
 			return refuse(err, "mount target", m->guest,
 				      "is a place that the sandbox makes itself; choose another");

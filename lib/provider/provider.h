@@ -67,6 +67,8 @@ struct sb_provider {
 	int (*prepare)(const struct sb_dirs *dirs, const char *kernel, const uint8_t pub[32],
 		       struct sb_plan *plan, struct sb_err *err);
 	int (*start)(const struct sb_start *in, struct sb_guest *ret, struct sb_err *err);
+	/* Whether the host's kernel killed a process of the guest for memory. May be NULL. */
+	bool (*oom)(const struct sb_guest *g);
 	/* Kill at once; then wait() on the pid is the caller's. */
 	void (*stop)(struct sb_guest *g);
 	/* After the guest is reaped: remove what start made (cgroups, files). Appends to @err. */

@@ -67,6 +67,11 @@ static void stop(struct sb_guest *g)
 		(void)syscall(SYS_pidfd_send_signal, g->pidfd, SIGKILL, NULL, 0);
 }
 
+static bool oom(const struct sb_guest *g)
+{
+	return g->priv && sb_cgroup_oom(g->priv);
+}
+
 static int destroy(struct sb_guest *g, struct sb_err *err)
 {
 	struct sb_cgroup *groups = g->priv;
@@ -102,6 +107,7 @@ const struct sb_provider sb_provider_namespace = {
 	.prepare = prepare,
 	.start = sb_ns_start,
 	.stop = stop,
+	.oom = oom,
 	.destroy = destroy,
 	.gc = gc,
 };

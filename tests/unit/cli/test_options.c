@@ -56,6 +56,8 @@ TEST(refusals)
 		{ "--accel", "xen", "--", "x" },
 		{ "--image", "ubuntu", "--", "x" },
 		{ "--runtime=namespace", "--accel=tcg", "--", "x" },
+		{ "--runtime=namespace", "--quota=1g", "--", "x" },
+		{ "--quota", "none", "--", "x" },
 		{ "--json", "-i", "--", "x" },
 		{ "--" },
 		{ "--", "" },

@@ -118,6 +118,8 @@ TEST(rules)
 	refuse("\"guest\":\"/w\"", "\"guest\":\"/\"");
 	refuse("\"guest\":\"/w\"", "\"guest\":\"/a\\nb\"");
 	refuse("\"host\":\"/w\"", "\"host\":\"/w/\"");
+	refuse("\"quota_bytes\":0", "\"quota_bytes\":1"); /* namespace cannot count */
+	refuse("\"guest\":\"/w\"", "\"guest\":\"/run/host/etc\"");
 	refuse("\"mode\":\"rw\"", "\"mode\":\"rx\"");
 	refuse("[\"A=1\"]", "[\"A\"]");
 	refuse("[\"A=1\"]", "[\"A=1\",\"A=2\"]");
