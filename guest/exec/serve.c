@@ -22,6 +22,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -181,6 +182,16 @@ static void on_ready(struct sb_chan *c)
 	send_ctl(s, &m);
 }
 
+/* Files get the host's times: a clock that is behind makes them come from the future. */
+static void set_time(uint64_t ns)
+{
+	struct timespec want = { .tv_sec = (time_t)(ns / 1000000000U),
+				 .tv_nsec = (long)(ns % 1000000000U) };
+
+	if (clock_settime(CLOCK_REALTIME, &want) < 0)
+		sb_log("cannot set the clock: %s", strerror(errno));
+}
+
 static int on_control(struct sb_chan *c, const uint8_t *msg, size_t len)
 {
 	struct serve *s = sb_chan_owner(c);
@@ -207,6 +218,10 @@ static int on_control(struct sb_chan *c, const uint8_t *msg, size_t len)
 		return 0;
 	case SB_CTL_SHUTDOWN:
 		end(s, 0);
+		return 0;
+	case SB_CTL_TIME:
+		if (s->env->vm) /* in a namespace the clock is the host's own */
+			set_time(m.time_ns);
 		return 0;
 	case SB_CTL_NONE:
 	case SB_CTL_READY:

@@ -72,6 +72,7 @@ struct session {
 	struct sb_io ipc_io;
 	struct sb_io carrier_io; /* boot record only; then the channel has its own */
 	struct sb_timer deadline;
+	struct sb_timer clock; /* the next TIME */
 	uint32_t ready_timeout_ms;
 	bool tty;
 	bool separate_stderr;

@@ -8,11 +8,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/log.h"
 #include "channel.h"
+
+#define CLOCK_NS 30000000000ULL /* between two TIME messages */
 
 void session_tell(struct session *ses, uint16_t type, const void *p, size_t len)
 {
@@ -29,6 +32,7 @@ static void over(struct session *ses)
 {
 	ses->state = SES_OVER;
 	sb_timer_del(&ses->deadline);
+	sb_timer_del(&ses->clock);
 	sb_io_del(&ses->carrier_io);
 	for (size_t i = 0; i < MAX_COMMANDS; i++)
 		if (ses->commands[i].ses)
@@ -60,6 +64,30 @@ int session_control(struct session *ses, const struct sb_ctl *m)
 	sb_ctl_write(&b, m);
 	r = sb_buf_error(&b);
 	return r < 0 ? r : sb_chan_control(ses->chan, b.data, b.len);
+}
+
+static void on_clock(struct sb_timer *t);
+
+/* The guest has no clock but the one it was started with: tell it the time, now and again. */
+static void send_time(struct session *ses)
+{
+	struct sb_ctl m = { .type = SB_CTL_TIME };
+	struct timespec now;
+
+	if (clock_gettime(CLOCK_REALTIME, &now) < 0 || now.tv_sec <= 0)
+		return;
+	m.time_ns = (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
+	if (session_control(ses, &m) < 0)
+		sb_debug("the guest was not told the time");
+	sb_timer_set(ses->loop, &ses->clock, CLOCK_NS, on_clock, ses);
+}
+
+static void on_clock(struct sb_timer *t)
+{
+	struct session *ses = t->owner;
+
+	if (ses->state == SES_READY)
+		send_time(ses);
 }
 
 void session_close(struct session *ses)
@@ -108,6 +136,7 @@ static int on_message(struct session *ses, const struct sb_ctl *m)
 	case SB_CTL_READY:
 		if (ses->state != SES_GREET)
 			return -EBADMSG;
+		send_time(ses);
 		clean_text(m->text, m->text_len, text, sizeof(text));
 		sb_debug("guest kernel %s is ready", text);
 		sb_timer_del(&ses->deadline);
@@ -138,6 +167,7 @@ static int on_message(struct session *ses, const struct sb_ctl *m)
 	case SB_CTL_KILL:
 	case SB_CTL_RESIZE:
 	case SB_CTL_SHUTDOWN:
+	case SB_CTL_TIME:
 	default:
 		return -EBADMSG;
 	}

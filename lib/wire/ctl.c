@@ -72,6 +72,9 @@ void sb_ctl_write(struct sb_buf *b, const struct sb_ctl *m)
 		sb_buf_add_le32(b, m->value);
 		add_bytes(b, m->text, m->text_len);
 		break;
+	case SB_CTL_TIME:
+		sb_buf_add_le64(b, m->time_ns);
+		break;
 	case SB_CTL_SHUTDOWN:
 	case SB_CTL_BYE:
 		break;
@@ -188,6 +191,9 @@ static int parse_body(struct sb_rd *rd, struct sb_ctl *m)
 		m->value = sb_rd_le32(rd);
 		get_bytes(rd, &m->text, &m->text_len);
 		return 0;
+	case SB_CTL_TIME:
+		m->time_ns = sb_rd_le64(rd);
+		return m->time_ns >= 1 && m->time_ns <= INT64_MAX ? 0 : -EBADMSG;
 	case SB_CTL_SHUTDOWN:
 	case SB_CTL_BYE:
 		return 0;

@@ -19,6 +19,7 @@ enum sb_ctl_type {
 	SB_CTL_KILL = 4,     /* SIGKILL to every process of the command */
 	SB_CTL_RESIZE = 5,   /* rows, cols */
 	SB_CTL_SHUTDOWN = 6, /* end every command, unmount, say BYE, power off */
+	SB_CTL_TIME = 7,     /* time_ns: the host's clock; a virtual machine sets its own */
 	/* guest -> host */
 	SB_CTL_READY = 32,   /* text = kernel release; once, before everything else */
 	SB_CTL_STARTED = 33, /* cmd */
@@ -37,6 +38,7 @@ struct sb_ctl {
 	uint32_t value; /* SIGNAL: signo; FAILED: errno */
 	uint16_t rows;
 	uint16_t cols;
+	uint64_t time_ns; /* TIME: CLOCK_REALTIME, 1 .. INT64_MAX */
 	struct {
 		uint8_t kind; /* enum sb_exit_kind */
 		uint32_t value;

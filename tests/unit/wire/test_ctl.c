@@ -28,6 +28,7 @@ TEST(bytes_by_hand)
 	struct sb_ctl sig = { .type = SB_CTL_SIGNAL, .cmd = 2, .value = 15 };
 	struct sb_ctl ready = { .type = SB_CTL_READY, .text = "6.1", .text_len = 3 };
 	struct sb_ctl bye = { .type = SB_CTL_BYE };
+	struct sb_ctl now = { .type = SB_CTL_TIME, .time_ns = 0x0102030405060708 };
 	struct sb_ctl m;
 
 	same_bytes(&run, "\x01\x01\0\0\0\x03\0\0\0\x18\0\x50\0", 13);
@@ -36,6 +37,9 @@ TEST(bytes_by_hand)
 			   "6.1",
 		   8);
 	same_bytes(&bye, "\x24", 1);
+	same_bytes(&now, "\x07\x08\x07\x06\x05\x04\x03\x02\x01", 9);
+	CHECK_EQ(parse("\x07\0\0\0\0\0\0\0\0", 9, &m), -EBADMSG);
+	CHECK_EQ(parse("\x07\0\0\0\0\0\0\0\x80", 9, &m), -EBADMSG);
 	CHECK_EQ(parse("\x01\x01\0\0\0\x03\0\0\0\x18\0\x50\0", 13, &m), 0);
 	CHECK_EQ(m.cols, 80);
 	CHECK_EQ(m.flags, SB_CTL_F_TTY | SB_CTL_F_SEPARATE_STDERR);
