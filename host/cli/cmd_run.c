@@ -276,6 +276,14 @@ static int catch_signals(struct run *r, struct sb_err *err)
 	return k < 0 ? sb_err_set(err, k, "signals: %s", strerror(-k)) : 0;
 }
 
+/* The session's directory need not survive a power cut: no fsync. */
+static int put_file(int dir, const char *name, const void *p, size_t len)
+{
+	sb_autofd int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	return fd < 0 ? -errno : sb_fd_write_all(fd, p, len);
+}
+
 /* Everything from the session directory to the monitor's last message. */
 static int run_session(struct run *r, const uint8_t pub[32], const uint8_t sig[64],
 		       struct sb_err *err)
@@ -290,9 +298,9 @@ static int run_session(struct run *r, const uint8_t pub[32], const uint8_t sig[6
 	if (k < 0)
 		return k;
 	r->have_session = true;
-	k = sb_fd_write_file(r->session.dir, "plan.json", r->plan_bytes, r->plan_len, 0600);
+	k = put_file(r->session.dir, "plan.json", r->plan_bytes, r->plan_len);
 	if (k == 0 && r->opt.keep)
-		k = sb_fd_write_file(r->session.dir, "keep", "", 0, 0600);
+		k = put_file(r->session.dir, "keep", "", 0);
 	if (k < 0)
 		return sb_err_set(err, k, "cannot write to %s: %s", r->session.path, strerror(-k));
 	k = catch_signals(r, err);

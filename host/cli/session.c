@@ -14,6 +14,7 @@
 
 #include "base/fd.h"
 #include "base/num.h"
+#include "os/proc.h"
 #include "os/rmtree.h"
 
 static int open_sessions(const struct sb_dirs *d, int *ret, struct sb_err *err)
@@ -72,24 +73,6 @@ void cli_session_done(struct cli_session *s)
 	sb_fd_close(&s->dir);
 }
 
-int cli_session_remove(struct cli_session *s, struct sb_err *err)
-{
-	char *slash = strrchr(s->path, '/');
-	sb_autofd int parent = -1;
-	int r;
-
-	*slash = '\0';
-	parent = open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	*slash = '/';
-	if (parent < 0)
-		return sb_err_add(err, -errno, "cannot open the parent of %s: %s", s->path,
-				  strerror(errno));
-	r = sb_rmtree(parent, slash + 1);
-	if (r < 0)
-		return sb_err_add(err, r, "cannot remove %s: %s", s->path, strerror(-r));
-	return 0;
-}
-
 /* "PID STARTTIME" lines of the monitor: kill what still is that very process. */
 static void kill_recorded(int dir)
 {
@@ -102,28 +85,14 @@ static void kill_recorded(int dir)
 		return;
 	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		unsigned long long start = 0;
-		unsigned long long now = 0;
 		long pid = 0;
-		char path[64];
-		sb_autofree char *stat = NULL;
-		char *p;
 		sb_autofd int pidfd = -1;
 
 		if (sscanf(line, "%ld %llu", &pid, &start) != 2 || pid <= 1)
 			continue;
 		pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
-		if (pidfd < 0)
-			continue;
-		(void)snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
-		if (sb_fd_read_file(AT_FDCWD, path, 4096, &stat, &len) < 0)
-			continue;
-		p = strrchr(stat, ')');
-		if (!p || sscanf(p + 1,
-				 " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d "
-				 "%*d %*d %*d %*d %llu",
-				 &now) != 1)
-			continue;
-		if (now == start)
+		/* the descriptor first: then the number cannot pass to another process unseen */
+		if (pidfd >= 0 && start != 0 && sb_proc_start_time((pid_t)pid) == start)
 			(void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
 	}
 }

@@ -16,8 +16,6 @@ struct cli_session {
 SB_MUST_CHECK int cli_session_new(const struct sb_dirs *d, const uint8_t id[16],
 				  struct cli_session *ret, struct sb_err *err);
 void cli_session_done(struct cli_session *s); /* closes; the directory stays */
-/* Remove the directory and what is in it. */
-SB_MUST_CHECK int cli_session_remove(struct cli_session *s, struct sb_err *err);
 
 /*
  * cli_gc - clear the remains of sessions that nobody owns

@@ -13,34 +13,15 @@
 #include "base/log.h"
 #include "core/host_image.h"
 #include "monitor.h"
+#include "os/proc.h"
 #include "os/spawn.h"
 
 #define CARRIER_BUFFER (1 << 20) /* bytes asked for on the carrier's socket pair */
 
-/* The kernel's start time of a process, in clock ticks since boot; 0 when it is gone. */
-static unsigned long long start_time(pid_t pid)
-{
-	sb_autofree char *text = NULL;
-	unsigned long long t = 0;
-	char path[64];
-	size_t len;
-	const char *p;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (sb_fd_read_file(AT_FDCWD, path, 4096, &text, &len) < 0)
-		return 0;
-	p = strrchr(text, ')');
-	if (!p || sscanf(p + 1,
-			 " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
-			 "%*d %*d %llu",
-			 &t) != 1)
-		return 0;
-	return t;
-}
-
 void mon_record_pid(struct monitor *m, pid_t pid)
 {
-	if (dprintf(m->pids, "%d %llu\n", pid, start_time(pid)) < 0)
+	if (dprintf(m->pids, "%d %llu\n", pid,
+		    (unsigned long long)sb_proc_start_time(pid)) < 0)
 		sb_debug("process %d was not recorded", pid);
 }
 
