@@ -176,9 +176,9 @@ int command_start(struct session *ses, const struct sb_ipc_run *run, int fds[3])
 	cmd->in.fd = cmd->out.fd = cmd->err.fd = -1;
 	r = source_init(&cmd->in, cmd, &fds[0]);
 	if (r == 0)
-		r = sink_init(&cmd->out, cmd, &fds[1], ses->tty);
+		r = sink_init(&cmd->out, cmd, &fds[1], ses->tty || (run->terminals & 2) != 0);
 	if (r == 0 && (!ses->tty || ses->separate_stderr))
-		r = sink_init(&cmd->err, cmd, &fds[2], false);
+		r = sink_init(&cmd->err, cmd, &fds[2], (run->terminals & 4) != 0);
 	if (r == 0)
 		r = open_streams(ses, cmd);
 	m.flags = (ses->tty ? SB_CTL_F_TTY : 0) |

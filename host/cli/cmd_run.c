@@ -164,6 +164,9 @@ static int send_start(struct run *r, const uint8_t pub[32], const uint8_t sig[64
 
 	if (k < 0)
 		return sb_err_set(err, k, "cannot pass the plan on: %s", strerror(-k));
+	for (int i = 1; i < 3 && !r->opt.json; i++)
+		if (isatty(i))
+			m.terminals = (uint8_t)(m.terminals | 1U << i);
 	sb_random(m.psk, sizeof(m.psk));
 	memcpy(m.public_key, pub, 32);
 	memcpy(m.signature, sig, 64);

@@ -30,6 +30,7 @@ SB_NORETURN static void pump(int from, int to)
 
 static int start_pump(int fd, bool output, struct cli_fd *ret, struct sb_err *err)
 {
+	static const int ignored[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP, SIGTTOU };
 	pid_t parent = getpid();
 	pid_t pid;
 	int sv[2];
@@ -49,8 +50,10 @@ static int start_pump(int fd, bool output, struct cli_fd *ret, struct sb_err *er
 	if (pid == 0) {
 		int keep[2] = { sv[1], fd };
 
-		/* its own group: an interrupt key is for sendbox, output must still drain */
-		(void)setpgid(0, 0);
+		/* It stays in the caller's process group, or a terminal would not let it read.
+		 * The keys are for sendbox: what came before them must still drain. */
+		for (size_t i = 0; i < SB_ARRAY_LEN(ignored); i++)
+			(void)signal(ignored[i], SIG_IGN);
 		(void)prctl(PR_SET_NAME, "sendbox-pump", 0, 0, 0);
 		(void)signal(SIGPIPE, SIG_IGN);
 		if (sb_spawn_die_with(parent) < 0 || sb_close_others(keep, 2) < 0)

@@ -333,7 +333,9 @@ static void on_guest(struct sb_io *io, uint32_t events)
 
 static void on_ready(struct monitor *m)
 {
-	struct sb_ipc_run run = { .cmd = 0, .rows = m->rows, .cols = m->cols };
+	struct sb_ipc_run run = {
+		.cmd = 0, .rows = m->rows, .cols = m->cols, .terminals = m->start.terminals
+	};
 	int r;
 
 	if (m->state != MON_STARTING)

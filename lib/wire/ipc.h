@@ -45,6 +45,8 @@ struct sb_ipc_start {
 	uint8_t signature[64]; /* Ed25519 over the plan bytes */
 	uint8_t public_key[32];
 	uint8_t keep;          /* leave the session directory for post-mortem */
+	uint8_t terminals;     /* bit n: the caller's descriptor n is a terminal, even where a
+				* copying process stands between it and the channel */
 };
 struct sb_ipc_resize {
 	uint32_t cmd; /* command id; 0 = the plan's command */
@@ -65,6 +67,7 @@ struct sb_ipc_run {
 	uint32_t cmd; /* id chosen by the monitor, > 0 for later commands, 0 = the plan's */
 	uint16_t rows;
 	uint16_t cols;
+	uint32_t terminals; /* as in sb_ipc_start: such output passes the terminal filter */
 };
 struct sb_ipc_started {
 	uint32_t cmd;
