@@ -22,6 +22,7 @@
 static const char zeros[] = "0000000000000000000000000000000000000000000000000000000000000000";
 
 struct guest {
+	uint64_t time_ns;
 	struct sb_chan *c;
 	struct sb_stream *in;
 	struct sb_stream *out;
@@ -110,9 +111,19 @@ static int g_control(struct sb_chan *c, const uint8_t *msg, size_t len)
 {
 	struct guest *g = sb_chan_owner(c);
 
+	struct sb_ctl m;
+	int r = sb_ctl_parse(msg, len, &m);
+
+	if (r < 0)
+		return r;
+	if (m.type == SB_CTL_TIME) { /* comes between the others, at its own pace */
+		g->time_ns = m.time_ns;
+		return 0;
+	}
 	if (g->n_ctl == SB_ARRAY_LEN(g->ctl))
 		return -ENOBUFS;
-	return sb_ctl_parse(msg, len, &g->ctl[g->n_ctl++]);
+	g->ctl[g->n_ctl++] = m;
+	return 0;
 }
 
 static int g_opened(struct sb_chan *c, struct sb_stream *s, enum sb_stream_kind kind, uint32_t cmd)
@@ -300,7 +311,9 @@ static bool rig_run(struct rig *r, int in, int out, int err)
 	for (int i = 0; i < 1000 && r->g.n_ctl == 0; i++)
 		if (sb_loop_turn(r->loop, 5) < 0)
 			return false;
-	return r->g.n_ctl == 1 && r->g.ctl[0].type == SB_CTL_RUN;
+	/* the guest knows the time before its first command: 2020 to 2100 */
+	return r->g.n_ctl == 1 && r->g.ctl[0].type == SB_CTL_RUN &&
+	       r->g.time_ns > 1577836800000000000U && r->g.time_ns < 4102444800000000000U;
 }
 
 /* Ends the process by closing its ipc socket. Return: its wait status. */
