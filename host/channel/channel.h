@@ -51,6 +51,7 @@ struct command {
 	struct source in;
 	struct sink out;
 	struct sink err;
+	bool started;
 	bool exited;
 	struct sb_ipc_exited exit;
 };

@@ -2,7 +2,7 @@
  * Theory of operation. SES_BOOT -> SES_GREET -> SES_READY -> SES_CLOSING -> SES_OVER. Whatever
  * goes wrong is told to the monitor once (FAILED) and ends in SES_OVER, where only the end of the
  * ipc socket is awaited. What the guest says is checked against the state: READY once and first,
- * STARTED and EXITED only for commands that were started, BYE only after SHUTDOWN.
+ * STARTED and EXITED once and only for commands that were started, BYE only after SHUTDOWN.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -128,6 +128,7 @@ static int on_exited(struct session *ses, const struct sb_ctl *m)
 static int on_message(struct session *ses, const struct sb_ctl *m)
 {
 	struct sb_ipc_started started = { .cmd = m->cmd };
+	struct command *cmd;
 	char text[400];
 
 	if (ses->state == SES_GREET && m->type != SB_CTL_READY && m->type != SB_CTL_FAILED)
@@ -144,8 +145,12 @@ static int on_message(struct session *ses, const struct sb_ctl *m)
 		session_tell(ses, SB_IPC_READY, NULL, 0);
 		return 0;
 	case SB_CTL_STARTED:
-		if (!command_find(ses, m->cmd))
+		cmd = command_find(ses, m->cmd);
+		if (!cmd)
 			return ses->state == SES_CLOSING ? 0 : -EBADMSG;
+		if (cmd->started) /* a time-out is counted from it */
+			return -EBADMSG;
+		cmd->started = true;
 		session_tell(ses, SB_IPC_STARTED, &started, sizeof(started));
 		return 0;
 	case SB_CTL_EXITED:

@@ -67,6 +67,7 @@ struct monitor {
 	struct sb_timer grace;   /* after a cancel or a time-out: until SIGKILL, then the end */
 	uint16_t rows;
 	uint16_t cols;
+	bool started; /* the guest said that the command runs; believed once */
 	bool cancelling;
 	bool cli_gone;
 	struct sb_ipc_failed suspicion; /* told unless the guest's own end explains it */

@@ -1,7 +1,9 @@
 /*
  * Theory of operation. States: IDLE -> STARTING -> RUNNING -> CLOSING -> REAPING -> GONE.
  * The first outcome wins (settle); whatever happens later is only clean-up. Every state but
- * RUNNING is bounded by `timer`; RUNNING is bounded by it only when the plan has a time-out.
+ * RUNNING is bounded by `timer`; RUNNING is bounded by it only when the plan has a time-out. That
+ * one counts from the guest's word that the command runs; a guest that does not give its word gains
+ * no more than SILENCE_GRACE.
  *
  *   STARTING  processes started; READY moves on, the guest's end or FAILED ends it
  *   RUNNING   the command runs; EXITED is the normal outcome
@@ -34,6 +36,7 @@
 #define CANCEL_GRACE (5 * S_NS)  /* from the signal to SIGKILL */
 #define KILL_GRACE (3 * S_NS)    /* from SIGKILL inside the guest to the end of the guest */
 #define SUSPICION_GRACE S_NS     /* from an echo of the guest's end to believing it */
+#define SILENCE_GRACE (20 * S_NS) /* for the guest to say that the command runs */
 #define START_SLACK (3 * S_NS)   /* the channel's own deadline fires first */
 
 static void begin_reaping(struct monitor *m);
@@ -217,6 +220,15 @@ static void on_timeout(struct sb_timer *t)
 	kill_command(m);
 }
 
+/* The plan's time-out, counted from now. */
+static void arm_timeout(struct monitor *m, uint64_t grace)
+{
+	sb_timer_del(&m->timer);
+	if (m->plan->timeout_ms > 0)
+		sb_timer_set(m->loop, &m->timer, m->plan->timeout_ms * 1000000ULL + grace,
+			     on_timeout, m);
+}
+
 static void cancel(struct monitor *m, uint32_t signo)
 {
 	struct sb_ipc_signal s = { .cmd = 0, .signo = signo };
@@ -340,8 +352,8 @@ static void on_ready(struct monitor *m)
 
 	if (m->state != MON_STARTING)
 		return;
-	sb_timer_del(&m->timer);
 	m->state = MON_RUNNING;
+	arm_timeout(m, SILENCE_GRACE);
 	r = sb_ipc_send(m->chan, SB_IPC_CHAN_RUN, &run, sizeof(run), m->std, 3);
 	for (int i = 0; i < 3; i++)
 		sb_fd_close(&m->std[i]);
@@ -380,9 +392,10 @@ static int on_chan_message(struct monitor *m, const struct sb_ipc_msg *msg)
 		p = sb_ipc_get(msg, sizeof(struct sb_ipc_started), 0);
 		if (!p || m->state != MON_RUNNING)
 			return p ? 0 : -EBADMSG;
-		if (m->plan->timeout_ms > 0)
-			sb_timer_set(m->loop, &m->timer, m->plan->timeout_ms * 1000000ULL,
-				     on_timeout, m);
+		if (m->started) /* the guest's word must not wind the clock up again */
+			return -EBADMSG;
+		m->started = true;
+		arm_timeout(m, 0);
 		to_cli(m, SB_IPC_STARTED, p, sizeof(struct sb_ipc_started));
 		return 0;
 	case SB_IPC_EXITED:

@@ -563,6 +563,7 @@ TEST(guest_breaks_the_rules)
 {
 	struct sb_ctl early = { .type = SB_CTL_STARTED };
 	struct rig r;
+	int null;
 
 	/* not ready in time */
 	REQUIRE(rig_spawn(&r, false, 100, false));
@@ -585,6 +586,16 @@ TEST(guest_breaks_the_rules)
 	/* EXITED of a command that does not exist */
 	REQUIRE(rig_ready(&r, false));
 	say_exited(&r.g, 0);
+	FAILED_WITH(&r, SB_FAIL_GUEST);
+	CHECK_EQ(rig_stop(&r), 0);
+	/* STARTED again: a time-out is counted from it */
+	REQUIRE(rig_ready(&r, false));
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	REQUIRE(null >= 0 && rig_run(&r, null, null, null));
+	(void)close(null);
+	CHECK_EQ(say(&r.g, &early), 0);
+	CHECK_EQ(rig_message(&r, 2000), SB_IPC_STARTED);
+	CHECK_EQ(say(&r.g, &early), 0);
 	FAILED_WITH(&r, SB_FAIL_GUEST);
 	CHECK_EQ(rig_stop(&r), 0);
 	/* BYE out of place, then a garbage control message */
