@@ -125,12 +125,17 @@ static int drop_bounding(struct sb_err *err)
 }
 
 /* Limits that every command shares, so that a child inherits them. */
-static int set_limits(const struct sb_plan *plan, struct sb_confine *c, struct sb_err *err)
+static int set_limits(const struct sb_plan *plan, bool vm, struct sb_confine *c, struct sb_err *err)
 {
 	static const int open_up[] = { RLIMIT_FSIZE, RLIMIT_AS, RLIMIT_DATA, RLIMIT_CPU,
 				       RLIMIT_RSS };
-	struct rlimit rl = { 0, 0 };
+	struct rlimit core;
+	/* no core file either way; one byte is the kernel's word for no crash handler too, and where
+	 * the kernel is the host's, the handler is one of the host */
+	struct rlimit rl = { vm ? 0 : 1, vm ? 0 : 1 };
 
+	if (getrlimit(RLIMIT_CORE, &core) == 0 && core.rlim_max < rl.rlim_max)
+		rl = (struct rlimit){ core.rlim_max, core.rlim_max };
 	if (setrlimit(RLIMIT_CORE, &rl) < 0)
 		return sb_err_set(err, -errno, "core limit: %s", strerror(errno));
 	for (size_t i = 0; i < SB_ARRAY_LEN(open_up); i++) {
@@ -180,7 +185,7 @@ int sb_confine_prepare(const struct sb_plan *plan, bool vm, bool has_cgroup,
 		return sb_err_set(err, -errno, "dump protection: %s", strerror(errno));
 	r = drop_groups(err);
 	if (r == 0)
-		r = set_limits(plan, &c, err);
+		r = set_limits(plan, vm, &c, err);
 	if (r < 0)
 		return r;
 	if (vm)

@@ -4,6 +4,7 @@
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #if defined(__x86_64__)
@@ -25,6 +26,7 @@
 #define REFUSE RET(SECCOMP_RET_ERRNO | EPERM)
 #define ALLOW RET(SECCOMP_RET_ALLOW)
 #define IF_CALL(nr, skip) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(nr), 0, (skip))
+#define IF_SET(bits, to) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (bits), (to), 0)
 #define IF_BITS(bits, skip) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (bits), 0, (skip))
 
 /* @nr has the mode as argument @mode */
@@ -33,6 +35,14 @@
 #define OPENS(nr, flags, mode)                                                                     \
 	IF_CALL(nr, 6), LOAD(ARG(flags)), IF_BITS(MAKES, 3), LOAD(ARG(mode)), IF_BITS(SET_ID, 1), \
 		REFUSE, ALLOW
+
+#define ANY 0xffffffffU
+#define PRETEND RET(SECCOMP_RET_ERRNO | 0) /* success, and nothing is done */
+/* @nr has the resource as argument @what; the second form sets only if argument 2 is no NULL */
+#define SETS_CORE(nr, what) IF_CALL(nr, 4), LOAD(ARG(what)), IF_CALL(RLIMIT_CORE, 1), PRETEND, ALLOW
+#define MAY_SET_CORE(nr, what)                                                                     \
+	IF_CALL(nr, 8), LOAD(ARG(what)), IF_CALL(RLIMIT_CORE, 4), LOAD(ARG(2)), IF_SET(ANY, 3),    \
+		LOAD(ARG(2) + 4), IF_SET(ANY, 1), ALLOW, PRETEND
 
 static struct sock_filter filter[] = {
 	LOAD((uint32_t)offsetof(struct seccomp_data, arch)),
@@ -50,6 +60,8 @@ static struct sock_filter filter[] = {
 	CHANGES(__NR_fchmodat, 2),
 	CHANGES(__NR_fchmodat2, 2),
 	CHANGES(__NR_mknodat, 2),
+	SETS_CORE(__NR_setrlimit, 0),
+	MAY_SET_CORE(__NR_prlimit64, 1),
 	IF_CALL(__NR_openat2, 1),
 	RET(SECCOMP_RET_ERRNO | ENOSYS),
 	ALLOW,

@@ -130,7 +130,7 @@ static int open_exact(const char *path, uint64_t dev, uint64_t ino, int *ret, st
 }
 
 /* Part of the image: id-mapped where its file system can, plain otherwise (ids show as nobody). */
-static int image_tree(const char *path, uint64_t dev, uint64_t ino, int session_ns, int *ret,
+static int image_tree(const char *path, uint64_t dev, uint64_t ino, int ns, int *ret,
 		      struct sb_err *err)
 {
 	sb_autofd int fd = -1;
@@ -138,7 +138,7 @@ static int image_tree(const char *path, uint64_t dev, uint64_t ino, int session_
 
 	if (e < 0)
 		return e;
-	e = clone_tree(fd, session_ns, SAFE | MOUNT_ATTR_RDONLY, ret);
+	e = clone_tree(fd, ns, SAFE | MOUNT_ATTR_RDONLY, ret);
 	if (e == -EINVAL || e == -EPERM || e == -EOPNOTSUPP)
 		e = clone_tree(fd, -1, SAFE | MOUNT_ATTR_RDONLY, ret);
 	return e < 0 ? sb_err_set(err, e, "cannot copy the mount of %s: %s", path, strerror(-e)) : 0;
@@ -161,6 +161,24 @@ static int mount_tree(const struct sb_plan_mount *m, int owner_ns, int *ret, str
 				  strerror(-e)) : 0;
 }
 
+/*
+ * /usr and /etc of the host: root stays root, every other owner is nobody. The ids of the session
+ * must not stand for the host's accounts of the same number, whose private files lie there too.
+ */
+static int host_trees(uint32_t base, int fds[2], struct sb_err *err)
+{
+	static const char *const paths[] = { "/usr", "/etc" };
+	struct sb_ns_map root = { 0, base, 1 };
+	sb_autofd int ns = -1;
+	int e = sb_ns_userns(root, root, &ns);
+
+	if (e < 0)
+		return sb_err_set(err, e, "cannot make the image's map: %s", strerror(-e));
+	for (size_t i = 0; e == 0 && i < SB_ARRAY_LEN(paths); i++)
+		e = image_tree(paths[i], 0, 0, ns, &fds[i], err);
+	return e;
+}
+
 int sb_ns_trees(const struct sb_plan *p, int session_ns, uint32_t base, int *fds,
 		struct sb_err *err)
 {
@@ -170,18 +188,13 @@ int sb_ns_trees(const struct sb_plan *p, int session_ns, uint32_t base, int *fds
 	int n = 0;
 	int e;
 
-	if (p->image == SB_IMAGE_HOST) {
-		e = image_tree("/usr", 0, 0, session_ns, &fds[n], err);
-		if (e < 0)
-			return e;
-		n++;
-		e = image_tree("/etc", 0, 0, session_ns, &fds[n], err);
-	} else {
+	if (p->image == SB_IMAGE_HOST)
+		e = host_trees(base, &fds[n], err);
+	else
 		e = image_tree(p->image_path, p->image_dev, p->image_ino, session_ns, &fds[n], err);
-	}
 	if (e < 0)
 		return e;
-	n++;
+	n += p->image == SB_IMAGE_HOST ? 2 : 1;
 	if (p->n_mounts == 0)
 		return n;
 	e = sb_ns_userns(uid, gid, &owner_ns);
