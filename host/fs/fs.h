@@ -65,6 +65,7 @@ struct fs_node {
 	bool data_rw;
 	bool data_kept; /* its mode would not let us open it again */
 	bool prot;        /* beneath a protected path */
+	bool queued;      /* in fs->reap */
 	bool orphan;      /* no name (any more); what it holds is charged until it is dropped */
 	int fd;   /* O_PATH, or -1 while evicted */
 	int data; /* or -1 */
@@ -76,6 +77,7 @@ struct fs_node {
 	struct fs_node *parent; /* counted in parent->kids; NULL: a root */
 	char *name;             /* in parent */
 	struct fs_node *hash_next;
+	struct fs_node *reap_next;
 	struct fs_link fd_lru;
 	struct fs_link data_lru;
 	const struct fs_rule *rule; /* where in the rule tree this directory is; NULL = nowhere */
@@ -142,6 +144,7 @@ struct fs {
 	struct fs_node **hash;
 	uint32_t cap_hash;
 	uint32_t n_nodes;
+	struct fs_node *reap; /* to be freed at the end of the request, if still unused */
 	struct fs_link fd_lru; /* head.next = oldest */
 	struct fs_link data_lru;
 	struct fs_link kept_lru;
@@ -202,6 +205,8 @@ SB_MUST_CHECK int fs_node_enter(struct fs *fs, struct fs_node *parent, const cha
 				const struct statx *stx, struct fs_node **ret);
 struct fs_node *fs_node_find(struct fs *fs, const struct fs_ident *id);
 void fs_node_forget(struct fs *fs, uint64_t id, uint64_t n);
+/* At the end of each request: free what became unused in it. */
+void fs_node_sweep(struct fs *fs);
 void fs_node_moved(struct fs *fs, struct fs_node *n, struct fs_node *parent, const char *name);
 /* Keep the descriptor open for good: the name is about to go. */
 SB_MUST_CHECK int fs_node_pin(struct fs *fs, struct fs_node *n);

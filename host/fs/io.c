@@ -192,6 +192,7 @@ int fs_io_process(struct fs *fs, uint8_t *msg, size_t len)
 		fs_io_reply_raw(fs, h.unique, -ENOSYS, NULL, 0);
 		break;
 	}
+	fs_node_sweep(fs);
 	return 0;
 }
 

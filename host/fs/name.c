@@ -198,7 +198,7 @@ static void victim_done(struct fs *fs, const struct victim *v)
 {
 	if (!v->there || !v->last)
 		return;
-	if (v->node && v->node->fd >= 0 && v->node->nlookup > 0) {
+	if (v->node && (v->node->fd >= 0 || v->node->data >= 0) && v->node->nlookup > 0) {
 		v->node->orphan = true; /* given back when the guest lets go */
 		return;
 	}

@@ -455,15 +455,40 @@ static void node_free(struct fs *fs, struct fs_node *n)
 	free(n);
 }
 
+static bool unused(const struct fs *fs, const struct fs_node *n)
+{
+	return n != fs->root && n->nlookup == 0 && n->kids == 0;
+}
+
+/*
+ * A node that nobody needs is freed when the request in hand is over: until then its functions may
+ * hold a pointer to it, whatever the guest forgot before.
+ */
 static void node_reap(struct fs *fs, struct fs_node *n)
 {
-	while (n && n != fs->root && n->nlookup == 0 && n->kids == 0) {
+	if (!unused(fs, n) || n->queued)
+		return;
+	n->queued = true;
+	n->reap_next = fs->reap;
+	fs->reap = n;
+}
+
+void fs_node_sweep(struct fs *fs)
+{
+	struct fs_node *n;
+
+	while ((n = fs->reap)) {
 		struct fs_node *parent = n->parent;
 
+		fs->reap = n->reap_next;
+		n->queued = false;
+		if (!unused(fs, n)) /* found again meanwhile */
+			continue;
 		node_free(fs, n);
-		if (parent)
+		if (parent) {
 			parent->kids--;
-		n = parent;
+			node_reap(fs, parent);
+		}
 	}
 }
 
