@@ -15,13 +15,15 @@ is() { if [ "$2" = "$3" ]; then ok "$1"; else not_ok "$1" "got:  $2" "want: $3";
 has() { if command -v "$1" >/dev/null; then return 0; fi; n=$((n + 1)); echo "ok $n - $2 # SKIP no $1"; return 1; }
 
 if [ "$(id -u)" != 0 ] || ! [ -r /dev/fuse ]; then echo "1..0 # SKIP needs root and /dev/fuse"; exit 0; fi
-I=$SB_BUILD/tests/integration
-FS=$SB_BUILD/host/fs/sendbox-fs
 U=54322
 D=$(mktemp -d /tmp/sb-fs.XXXXXX)
 trap 'rm -rf "$D"' EXIT
 chmod 755 "$D"
-mkdir "$D/src" "$D/mnt" "$D/plain" "$D/home"
+mkdir "$D/src" "$D/mnt" "$D/plain" "$D/home" "$D/bin"
+# where the other identity can reach them, too
+cp "$SB_BUILD"/tests/integration/fs_{cases,fsx,mount} "$SB_BUILD/host/fs/sendbox-fs" "$D/bin"
+I=$D/bin
+FS=$D/bin/sendbox-fs
 chown $U:$U "$D/src" "$D/plain" "$D/home"
 
 # m [SERVER OPTION]... -- COMMAND: as the owner, the current folder is the mount
@@ -93,12 +95,12 @@ echo single >"$D/src/one"; chown $U:$U "$D/src/one"; : >"$D/file"
 r=$(timeout 60 "$I/fs_mount" -f "$FS" "$D/file" --open "$D/src/one" --file 4 --as $U:$U --map $U:$U:$U:$U -- setpriv --reuid=$U --regid=$U --clear-groups sh -ec "cat $D/file; echo changed >$D/file; stat -c %F $D/file" 2>&1)
 is "a single file" "$r $(cat "$D/src/one")" "single
 regular file changed"
-r=$(timeout 60 "$I/fs_mount" -r "$FS" "$D/mnt" --open /usr/bin --open /etc/services --tree usr/bin=4 --tree etc/services=5 --root-is-root --cache long --as 65534:65534 -- \
-	sh -c "cd $D/mnt && ls; ls etc usr; stat -c '%u %a' . usr; cmp etc/services /etc/services && cmp usr/bin/env /usr/bin/env && usr/bin/env true && echo same; touch usr/x 2>&1 | grep -o Read-only" 2>&1)
+r=$(timeout 60 "$I/fs_mount" -r "$FS" "$D/mnt" --open /usr/bin --open /etc/debian_version --tree usr/bin=4 --tree etc/debian_version=5 --root-is-root --cache long --as 65534:65534 -- \
+	sh -c "cd $D/mnt && ls; ls etc usr; stat -c '%u %a' . usr; cmp etc/debian_version /etc/debian_version && cmp usr/bin/env /usr/bin/env && usr/bin/env true && echo same; touch usr/x 2>&1 | grep -o Read-only" 2>&1)
 is "a virtual tree" "$r" "etc
 usr
 etc:
-services
+debian_version
 
 usr:
 bin
