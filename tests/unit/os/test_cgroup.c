@@ -24,7 +24,7 @@ static bool usable(enum sb_cgroup_controller c)
 	if (p.controller[c].usable)
 		return true;
 	CHECK(p.controller[c].remedy[0] != '\0');
-	t_skip("no control over this cgroup controller");
+	t_skip("needs root or a delegated control group");
 	return false;
 }
 
