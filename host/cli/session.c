@@ -73,22 +73,27 @@ void cli_session_done(struct cli_session *s)
 	sb_fd_close(&s->dir);
 }
 
-/* "PID STARTTIME" lines of the monitor: kill what still is that very process. */
+/* "PID STARTTIME BOOT" lines of the monitor: kill what still is that very process. After a reboot
+ * none is, though another one may have got the same two numbers. */
 static void kill_recorded(int dir)
 {
 	sb_autofree char *text = NULL;
 	size_t len = 0;
 	char *line;
 	char *save = NULL;
+	char boot[SB_BOOT_ID_ROOM];
 
+	sb_proc_boot_id(boot);
 	if (sb_fd_read_file(dir, "pids", 65536, &text, &len) < 0)
 		return;
 	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		unsigned long long start = 0;
+		char then[SB_BOOT_ID_ROOM];
 		long pid = 0;
 		sb_autofd int pidfd = -1;
 
-		if (sscanf(line, "%ld %llu", &pid, &start) != 2 || pid <= 1)
+		if (sscanf(line, "%ld %llu %36s", &pid, &start, then) != 3 || pid <= 1 ||
+		    strcmp(then, boot) != 0)
 			continue;
 		pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
 		/* the descriptor first: then the number cannot pass to another process unseen */

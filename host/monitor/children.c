@@ -20,8 +20,11 @@
 
 void mon_record_pid(struct monitor *m, pid_t pid)
 {
-	if (dprintf(m->pids, "%d %llu\n", pid,
-		    (unsigned long long)sb_proc_start_time(pid)) < 0)
+	char boot[SB_BOOT_ID_ROOM];
+
+	sb_proc_boot_id(boot);
+	if (dprintf(m->pids, "%d %llu %s\n", pid, (unsigned long long)sb_proc_start_time(pid),
+		    boot) < 0)
 		sb_debug("process %d was not recorded", pid);
 }
 

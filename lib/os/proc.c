@@ -25,3 +25,13 @@ uint64_t sb_proc_start_time(pid_t pid)
 		return 0;
 	return t;
 }
+
+void sb_proc_boot_id(char out[SB_BOOT_ID_ROOM])
+{
+	sb_autofree char *text = NULL;
+	size_t len;
+
+	if (sb_fd_read_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", 64, &text, &len) < 0)
+		text = NULL;
+	(void)snprintf(out, SB_BOOT_ID_ROOM, "%.36s", text && len >= 36 ? text : "-");
+}

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/log.h"
 #include "conn/inherit.h"
 #include "crypto/crypto.h"
 #include "base/num.h"
@@ -38,6 +39,7 @@
 #define HIGH_FD 200
 #define MAX_TABLE (SB_INHERIT_TREES + SB_NS_MAX_TREES)
 #define GO 'g'
+#define OOM_ADJ "500" /* of 1000 */
 
 struct launch {
 	const struct sb_start *in;
@@ -187,6 +189,21 @@ static int place_fds(const struct launch *l, const int *trees, int n_trees, int 
 	keep[n] = *sync;
 	keep[n + 1] = *exe;
 	return sb_close_others(keep, (size_t)n + 2);
+}
+
+/*
+ * Without --memory the session's memory is the host's: let the kernel, when it runs out, look here
+ * first. Best effort; whoever started sendbox may have said so already.
+ */
+static void first_in_line(pid_t pid)
+{
+	sb_autofd int fd = -1;
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", (int)pid);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0 || sb_fd_write_all(fd, OOM_ADJ, strlen(OOM_ADJ)) < 0)
+		sb_debug("the session stays in the common line of the OOM killer");
 }
 
 SB_NORETURN static void child(const struct launch *l, int sync)
@@ -404,6 +421,7 @@ static int launch(struct launch *l, struct sb_guest *ret, struct sb_err *err)
 		child(l, theirs);
 	}
 	sb_fd_close(&theirs);
+	first_in_line(pid);
 	e = limit(l, pid, &groups, err);
 	if (e == 0)
 		e = equip(l, pid, err);
