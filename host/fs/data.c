@@ -216,6 +216,7 @@ void fs_op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char
 		    size_t size, int flags)
 {
 	struct fs *fs = fs_of(req);
+	struct fs_charge charge;
 	struct fs_node *n;
 	char path[16];
 	int r = xattr_begin(fs, ino, true, &n, path);
@@ -226,8 +227,12 @@ void fs_op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name, const char
 			    -EOPNOTSUPP;
 	if (r == 0 && (flags & ~(XATTR_CREATE | XATTR_REPLACE)))
 		r = -EINVAL;
-	if (r == 0)
+	if (r == 0) /* beyond every content: nothing of it is allocated yet */
+		r = fs_quota_begin(fs, n->fd, INT64_MAX, SB_MAX(size, 1U), &charge);
+	if (r == 0) {
 		r = setxattr(path, name, value, size, flags) < 0 ? -errno : 0;
+		fs_quota_end(fs, n->fd, &charge);
+	}
 	if (r == 0)
 		fs_attr_refresh_known(fs, n);
 	(void)fuse_reply_err(req, -r);
@@ -297,6 +302,7 @@ void fs_op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 void fs_op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 {
 	struct fs *fs = fs_of(req);
+	struct fs_charge charge;
 	struct fs_node *n;
 	char path[16];
 	int r = xattr_begin(fs, ino, true, &n, path);
@@ -304,7 +310,11 @@ void fs_op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 	if (r == 0 && !xattr_ours(name))
 		r = -ENODATA;
 	if (r == 0)
+		r = fs_quota_begin(fs, n->fd, 0, 0, &charge);
+	if (r == 0) {
 		r = removexattr(path, name) < 0 ? -errno : 0;
+		fs_quota_end(fs, n->fd, &charge);
+	}
 	if (r == 0)
 		fs_attr_refresh_known(fs, n);
 	(void)fuse_reply_err(req, -r);

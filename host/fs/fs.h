@@ -240,8 +240,10 @@ struct fs_charge {
 SB_MUST_CHECK int fs_quota_begin(struct fs *fs, int fd, uint64_t off, uint64_t len,
 				 struct fs_charge *ret);
 void fs_quota_end(struct fs *fs, int fd, const struct fs_charge *c);
+/* Is there any room for a new name, whose size nobody knows? Return: 0; -EDQUOT. */
+SB_MUST_CHECK int fs_quota_room(const struct fs *fs);
 SB_MUST_CHECK int fs_quota_inode(const struct fs *fs);
-void fs_quota_inode_added(struct fs *fs);
+void fs_quota_inode_added(struct fs *fs, uint64_t blocks512); /* the blocks it came with */
 void fs_quota_gone(struct fs *fs, uint64_t blocks512);
 void fs_quota_statfs(const struct fs *fs, struct statvfs *v);
 

@@ -47,11 +47,27 @@ static int name_begin(struct fs *fs, struct fs_node *p, const char *name, bool d
 	return r;
 }
 
-static int make_begin(struct fs *fs, struct fs_node *p, const char *name, bool dir)
+/* name_begin for a name that is new: the directory may grow by it. */
+static int grow_begin(struct fs *fs, struct fs_node *p, const char *name, bool dir,
+		      struct fs_charge *charge)
+{
+	int r = name_begin(fs, p, name, dir);
+	int q;
+
+	if (r < 0)
+		return r;
+	q = fs_quota_room(fs);
+	if (q == 0)
+		q = fs_quota_begin(fs, r, 0, 0, charge);
+	return q < 0 ? q : r;
+}
+
+static int make_begin(struct fs *fs, struct fs_node *p, const char *name, bool dir,
+		      struct fs_charge *charge)
 {
 	int r = fs_quota_inode(fs);
 
-	return r < 0 ? r : name_begin(fs, p, name, dir);
+	return r < 0 ? r : grow_begin(fs, p, name, dir, charge);
 }
 
 static void reply_made(fuse_req_t req, struct fs *fs, struct fs_node *p, const char *name, int r)
@@ -59,8 +75,8 @@ static void reply_made(fuse_req_t req, struct fs *fs, struct fs_node *p, const c
 	struct fuse_entry_param e;
 
 	if (r == 0) {
-		fs_quota_inode_added(fs);
 		r = fs_lookup(fs, p, name, &e);
+		fs_quota_inode_added(fs, r == 0 ? (uint64_t)e.attr.st_blocks : 0);
 	}
 	if (r < 0)
 		(void)fuse_reply_err(req, -r);
@@ -74,7 +90,8 @@ void fs_op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mod
 	struct fs_node *p = fs_node_get(fs, parent);
 	struct fuse_entry_param e;
 	sb_autofd int fd = -1;
-	int at = make_begin(fs, p, name, false);
+	struct fs_charge charge;
+	int at = make_begin(fs, p, name, false, &charge);
 	int r = SB_MIN(at, 0);
 
 	(void)rdev;
@@ -87,8 +104,9 @@ void fs_op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mod
 		r = fd < 0 ? -errno : 0;
 	}
 	if (r == 0) {
-		fs_quota_inode_added(fs);
+		fs_quota_end(fs, at, &charge);
 		r = fs_lookup(fs, p, name, &e);
+		fs_quota_inode_added(fs, r == 0 ? (uint64_t)e.attr.st_blocks : 0);
 	}
 	if (r < 0) {
 		(void)fuse_reply_err(req, -r);
@@ -114,10 +132,14 @@ void fs_op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mod
 {
 	struct fs *fs = fs_of(req);
 	struct fs_node *p = fs_node_get(fs, parent);
-	int r = make_begin(fs, p, name, true);
+	struct fs_charge charge;
+	int at = make_begin(fs, p, name, true, &charge);
+	int r = SB_MIN(at, 0);
 
-	if (r >= 0)
-		r = mkdirat(r, name, mode & 01777) < 0 ? -errno : 0;
+	if (r == 0)
+		r = mkdirat(at, name, mode & 01777) < 0 ? -errno : 0;
+	if (r == 0)
+		fs_quota_end(fs, at, &charge);
 	reply_made(req, fs, p, name, r);
 }
 
@@ -125,10 +147,14 @@ void fs_op_symlink(fuse_req_t req, const char *to, fuse_ino_t parent, const char
 {
 	struct fs *fs = fs_of(req);
 	struct fs_node *p = fs_node_get(fs, parent);
-	int r = make_begin(fs, p, name, false);
+	struct fs_charge charge;
+	int at = make_begin(fs, p, name, false, &charge);
+	int r = SB_MIN(at, 0);
 
-	if (r >= 0)
-		r = symlinkat(to, r, name) < 0 ? -errno : 0;
+	if (r == 0)
+		r = symlinkat(to, at, name) < 0 ? -errno : 0;
+	if (r == 0)
+		fs_quota_end(fs, at, &charge);
 	reply_made(req, fs, p, name, r);
 }
 
@@ -138,8 +164,9 @@ void fs_op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *n
 	struct fs_node *p = fs_node_get(fs, parent);
 	struct fs_node *n = fs_node_get(fs, ino);
 	struct fuse_entry_param e;
+	struct fs_charge charge;
 	char path[16];
-	int at = name_begin(fs, p, name, false);
+	int at = grow_begin(fs, p, name, false, &charge);
 	int r = SB_MIN(at, 0);
 
 	if (r == 0)
@@ -157,6 +184,7 @@ void fs_op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *n
 	fs_fd_name(r, path);
 	r = linkat(AT_FDCWD, path, p->fd, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
 	if (r == 0) {
+		fs_quota_end(fs, p->fd, &charge);
 		n->orphan = false; /* an O_TMPFILE got its name */
 		r = fs_lookup(fs, p, name, &e);
 	}
@@ -251,6 +279,7 @@ static int rename_in(struct fs *fs, struct fs_node *p, const char *name, struct 
 	struct fs_node *from;
 	struct fs_node *to = NULL;
 	struct victim v = { 0 };
+	struct fs_charge charge;
 	int r;
 
 	from = node_at(fs, p->fd, name);
@@ -269,8 +298,15 @@ static int rename_in(struct fs *fs, struct fs_node *p, const char *name, struct 
 	}
 	if (fs_node_fd(fs, p) < 0 || fs_node_fd(fs, q) < 0 || p->fd < 0)
 		return -ESTALE;
+	r = fs_quota_begin(fs, q->fd, 0, 0, &charge);
+	/* a name that goes elsewhere or gets longer takes room there and leaves none here */
+	if (r == 0 && (p != q || strlen(newname) > strlen(name)))
+		r = fs_quota_room(fs);
+	if (r < 0)
+		return r;
 	if (renameat2(p->fd, name, q->fd, newname, flags) < 0)
 		return -errno;
+	fs_quota_end(fs, q->fd, &charge);
 	victim_done(fs, &v);
 	if (from && node_at(fs, q->fd, newname) == from)
 		fs_node_moved(fs, from, q, newname);
@@ -340,7 +376,7 @@ static int tmpfile_in(struct fs *fs, struct fs_node *p, uint32_t mode, struct fs
 	}
 	fs_node_give_data(fs, n, &fd, true, true);
 	n->orphan = true; /* blocks are given back when it is dropped unnamed */
-	fs_quota_inode_added(fs);
+	fs_quota_inode_added(fs, stx->stx_blocks);
 	*ret = n;
 	return 0;
 }

@@ -1,6 +1,8 @@
 /*
  * What the session adds is counted in allocated blocks and in names; what it frees is given back,
- * but room it gains by deleting what was there before is no credit.
+ * but room it gains by deleting what was there before is no credit. Blocks are counted wherever a
+ * guest can make some: contents, directories that grow by names, new directories and links,
+ * extended attributes. A name takes what it takes: with the quota used up no new one is made.
  */
 #include <errno.h>
 #include <sys/stat.h>
@@ -50,6 +52,12 @@ void fs_quota_end(struct fs *fs, int fd, const struct fs_charge *c)
 		fs->quota.bytes_used -= SB_MIN(fs->quota.bytes_used, (uint64_t)-delta);
 }
 
+int fs_quota_room(const struct fs *fs)
+{
+	return fs->conf->quota_bytes > 0 && fs->quota.bytes_used >= fs->conf->quota_bytes ? -EDQUOT :
+											    0;
+}
+
 int fs_quota_inode(const struct fs *fs)
 {
 	if (fs->conf->quota_inodes > 0 && fs->quota.inodes_used >= fs->conf->quota_inodes)
@@ -57,9 +65,10 @@ int fs_quota_inode(const struct fs *fs)
 	return 0;
 }
 
-void fs_quota_inode_added(struct fs *fs)
+void fs_quota_inode_added(struct fs *fs, uint64_t blocks512)
 {
 	fs->quota.inodes_used++;
+	fs->quota.bytes_used += blocks512 * 512;
 }
 
 void fs_quota_gone(struct fs *fs, uint64_t blocks512)

@@ -311,7 +311,7 @@ static int mkd(uint64_t dir, const char *name, uint32_t mode)
 static int two(uint32_t op, uint64_t dir, const void *in, size_t in_len, const char *x,
 	       const char *y)
 {
-	char names[1024];
+	char names[8192];
 	size_t lx = strlen(x) + 1;
 	size_t ly = strlen(y) + 1;
 
@@ -652,6 +652,67 @@ TEST(f12_quota)
 	CHECK_EQ(drop(FUSE_UNLINK, 1, "i0"), 0);
 	CHECK_EQ(request(FUSE_STATFS, 1, NULL, 0, NULL, 0), 0);
 	CHECK_EQ(stop(), 0);
+}
+
+/* Blocks that are no contents: one way to fill the disk each. Return: how many before EDQUOT. */
+static int fill(const char *what, uint64_t file)
+{
+	static char target[4000];
+	static char value[3000];
+	char name[256];
+	uint64_t n;
+	int r = 0;
+	int i;
+
+	(void)memset(target, 't', sizeof(target) - 1);
+	(void)memset(value, 'v', sizeof(value));
+	for (i = 0; i < 9000 && r == 0; i++) {
+		uint32_t in[2] = { sizeof(value), 0 };
+		char rest[16 + sizeof(value)] = "user.x";
+
+		(void)snprintf(name, sizeof(name), "%0200d", i);
+		if (strcmp(what, "directories") == 0) {
+			r = mkd(1, name, 0755);
+		} else if (strcmp(what, "links") == 0) {
+			r = two(FUSE_SYMLINK, 1, NULL, 0, name, target);
+		} else if (strcmp(what, "names") == 0) {
+			r = lnk(file, 1, name);
+		} else {
+			memcpy(rest + 7, value, sizeof(value));
+			r = mknode(1, name, S_IFREG | 0644);
+			if (r == 0)
+				r = look(1, name, &n, NULL);
+			if (r == 0)
+				r = request(FUSE_SETXATTR, n, in, sizeof(in), rest, 7 + sizeof(value));
+		}
+	}
+	if (r != -EDQUOT)
+		t_fail(__FILE__, __LINE__, "%s: %d after %d", what, r, i);
+	return i;
+}
+
+TEST(f12_quota_of_names_and_attributes)
+{
+	static const char *const quota[] = { "--quota-bytes", "1048576", NULL };
+	static const char *const ways[] = { "directories", "links", "names", "attributes" };
+	struct stat st;
+	uint64_t n;
+
+	for (size_t i = 0; i < SB_ARRAY_LEN(ways); i++) {
+		start(quota);
+		if (stat(path("share/dir"), &st) == 0 && st.st_blocks == 0) {
+			(void)stop(); /* names cost nothing here (tmpfs, btrfs) */
+			break;
+		}
+		CHECK_EQ(init(), 0);
+		CHECK_EQ(look(1, "file", &n, NULL), 0);
+		CHECK(fill(ways[i], n) > 100);
+		CHECK_EQ(mkd(1, "one", 0755), -EDQUOT);
+		CHECK_EQ(ren(1, "file", n, "file", 0), -ENOTDIR);
+		CHECK_EQ(ren(1, "file", 1, "name", 0), 0); /* control: no longer, in its place */
+		CHECK_EQ(ren(1, "name", 1, "longer", 0), -EDQUOT);
+		CHECK_EQ(stop(), 0);
+	}
 }
 
 TEST(node_numbers_are_looked_up)
