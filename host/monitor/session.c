@@ -283,6 +283,9 @@ static void console_tail(struct monitor *m, char *out, size_t cap)
 	while (n > 0 && (buf[n - 1] == '\n' || buf[n - 1] == '\r'))
 		n--;
 	buf[n] = '\0';
+	for (ssize_t i = 0; i < n; i++) /* the guest's bytes; also JSON would let C1 controls through */
+		if (buf[i] != '\n' && (buf[i] < 0x20 || buf[i] > 0x7e))
+			buf[i] = buf[i] == '\r' || buf[i] == '\0' ? '\n' : '?';
 	(void)snprintf(out, cap, ": %.300s", last_word(buf));
 }
 
