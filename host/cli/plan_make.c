@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/num.h"
 #include "crypto/crypto.h"
+#include "os/kernfs.h"
 #include "wire/ipc.h"
 
 #define START_DEADLINE_S 300
@@ -49,6 +50,10 @@ static int locate(const char *what, const char *path, char **ret, struct stat *s
 		return sb_err_set(err, -EINVAL,
 				  "%s \"%.300s\": neither a directory nor a regular file", what,
 				  real);
+	if (sb_kernfs_check(fd) < 0)
+		return sb_err_set(err, -EACCES,
+				  "%s \"%.300s\": a file system of the kernel (like /proc and /sys) "
+				  "cannot be shared", what, real);
 	copy = strdup(real);
 	if (!copy)
 		return oom(err);
@@ -75,6 +80,26 @@ static int check_state_dirs(const char *path, const struct sb_dirs *d, struct sb
 	return 0;
 }
 
+/* The namespace runtime shares a folder with all that is mounted in it; the file server of a
+ * micro-VM refuses such a place by itself. */
+static int check_beneath(const struct sb_plan *p, const char *real, struct sb_err *err)
+{
+	char at[512];
+	int r;
+
+	if (p->provider != SB_PROVIDER_NAMESPACE)
+		return 0;
+	r = sb_kernfs_below(real, at, sizeof(at));
+	if (r < 0)
+		return sb_err_set(err, r, "cannot read /proc/self/mountinfo: %s", strerror(-r));
+	if (r > 0)
+		return sb_err_set(err, -EACCES,
+				  "\"%.200s\" cannot be shared: a file system of the kernel is "
+				  "mounted at %.300s; unmount it, share a subfolder, or use "
+				  "--runtime microvm", real, at);
+	return 0;
+}
+
 static int add_mount(struct sb_plan *p, const char *host, const char *guest,
 		     enum sb_mount_mode mode, const struct sb_dirs *d, struct stat *ret_st,
 		     struct sb_err *err)
@@ -91,6 +116,8 @@ static int add_mount(struct sb_plan *p, const char *host, const char *guest,
 		r = sb_err_set(err, -EINVAL,
 			       "mount target \"%.300s\": must be an absolute path without \"..\"",
 			       guest);
+	if (r == 0)
+		r = check_beneath(p, real, err);
 	if (r == 0 && p->n_mounts == SB_PLAN_MAX_MOUNTS)
 		r = sb_err_set(err, -EINVAL, "too many mounts: at most %d", SB_PLAN_MAX_MOUNTS);
 	if (r < 0) {

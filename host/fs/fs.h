@@ -214,8 +214,6 @@ SB_MUST_CHECK int fs_open_path(int dirfd, const char *name, int *ret);
 SB_MUST_CHECK int fs_statx(int fd, struct statx *ret);
 SB_MUST_CHECK int fs_statx_at(int dirfd, const char *name, struct statx *ret);
 void fs_ident_of(const struct statx *stx, struct fs_ident *ret);
-/* Refuses the pseudo file systems of the kernel. Return: 0; -EACCES; -errno. */
-SB_MUST_CHECK int fs_kind_check(int fd);
 void fs_fd_name(int fd, char out[16]); /* "N", relative to /proc/self/fd, the working directory */
 
 /* ---- attr.c ---- */

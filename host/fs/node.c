@@ -7,17 +7,16 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/log.h"
 #include "fs/fs.h"
+#include "os/kernfs.h"
 
 #define ROOT_SLOT 0U
 #define MAX_DEPTH 4096
@@ -108,26 +107,6 @@ static bool ident_eq(const struct fs_ident *a, const struct fs_ident *b)
 {
 	return a->dev == b->dev && a->ino == b->ino && a->btime_ns == b->btime_ns &&
 	       a->type == b->type;
-}
-
-/* A kernel file system inside the share would hand out the server's own state (/proc/self/mem). */
-int fs_kind_check(int fd)
-{
-	static const uint32_t refused[] = {
-		PROC_SUPER_MAGIC,   SYSFS_MAGIC,       DEBUGFS_MAGIC,	  TRACEFS_MAGIC,
-		CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, DEVPTS_SUPER_MAGIC, BPF_FS_MAGIC,
-		SECURITYFS_MAGIC,   EFIVARFS_MAGIC,    SELINUX_MAGIC,	  NSFS_MAGIC,
-		BINFMTFS_MAGIC,	    SOCKFS_MAGIC,      PSTOREFS_MAGIC,	  SMACK_MAGIC,
-		0x62656570 /* configfs */, 0x19800202 /* mqueue */, 0x65735543 /* fusectl */,
-	};
-	struct statfs s;
-
-	if (fstatfs(fd, &s) < 0)
-		return -errno;
-	for (size_t i = 0; i < SB_ARRAY_LEN(refused); i++)
-		if ((uint32_t)s.f_type == refused[i])
-			return -EACCES;
-	return 0;
 }
 
 /* ---- identity hash ---- */
@@ -570,7 +549,7 @@ int fs_node_enter(struct fs *fs, struct fs_node *parent, const char *name, int *
 		return 0;
 	}
 	if (id.dev != parent->id.dev) {
-		r = fs_kind_check(*fd);
+		r = sb_kernfs_check(*fd);
 		if (r < 0)
 			return r;
 	}
@@ -632,7 +611,7 @@ static int attach(struct fs *fs, struct fs_node *n, int fd)
 {
 	sb_autofd int own = -1;
 	struct statx stx;
-	int r = fs_kind_check(fd);
+	int r = sb_kernfs_check(fd);
 
 	if (r < 0)
 		return r;
