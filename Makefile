@@ -12,10 +12,10 @@ demo: ; @$(Q)setup run && $(Q)build $(BUILD) && $(Q)kernel $(BUILD) && sh script
 test: ; @$(Q)setup test && $(Q)build $(BUILD) && $(Q)kernel $(BUILD) && tests/run $(BUILD)
 build: ; @$(Q)build $(BUILD)
 check: build ; @meson test -C $(BUILD) --suite unit --suite fuzz --suite lint
-asan: ; @$(Q)build $(BUILD)-asan -Db_sanitize=address,undefined && tests/run $(BUILD)-asan unit fuzz
+asan: ; @$(Q)asan $(BUILD)/asan
 fuzz: ; @tests/fuzz/run $(BUILD)-fuzz
 bench: build ; @tests/bench/run $(BUILD)
 lint: build ; @build-aux/lint $(BUILD)
 cross: ; @$(Q)cross $(BUILD)-aarch64
 install: build ; @DESTDIR="$(DESTDIR)" $(Q)install $(BUILD) "$(PREFIX)"
-clean: ; @rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz $(BUILD)-aarch64
+clean: ; @rm -rf $(BUILD) $(BUILD)-fuzz $(BUILD)-aarch64

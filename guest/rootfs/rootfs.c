@@ -252,6 +252,29 @@ static int make_skeleton(struct sb_rootfs *r)
 	return e < 0 ? e : sb_mnt_attach_path(r->image, r->root, "usr");
 }
 
+/*
+ * Folders of the image in which the guest must make entries. Their owner may have no identity in a
+ * rootless namespace, so the upper layer brings them, before it is mounted, as our own.
+ */
+static int own_folders(const struct sb_rootfs *r)
+{
+	static const char *const dirs[] = { "etc", "var", "home", "run", "sys", "dev", "mnt",
+					    "opt" };
+
+	for (size_t i = 0; i < SB_ARRAY_LEN(dirs); i++) {
+		char path[16];
+		struct stat st;
+
+		if (fstatat(r->image, dirs[i], &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    !S_ISDIR(st.st_mode))
+			continue;
+		(void)snprintf(path, sizeof(path), "over/%s", dirs[i]);
+		if (mkdirat(r->upper, path, 0755) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
 /* An overlay over an image directory. Its paths are relative to `upper`. */
 static int make_overlay(struct sb_rootfs *r)
 {
@@ -264,7 +287,9 @@ static int make_overlay(struct sb_rootfs *r)
 	};
 	int e;
 
-	e = sb_mnt_restrict(r->image, SB_MNT_SAFE | MOUNT_ATTR_RDONLY, true);
+	e = own_folders(r);
+	if (e == 0)
+		e = sb_mnt_restrict(r->image, SB_MNT_SAFE | MOUNT_ATTR_RDONLY, true);
 	if (e == 0)
 		e = sb_mnt_attach_path(r->image, r->upper, "lower");
 	if (e == 0 && fchdir(r->upper) < 0)
