@@ -61,6 +61,8 @@ work=$(mktemp -d "$T/work.XXXXXX")
 chmod 755 "$work"
 mkdir "$work/p"
 [ "$SB_WHO" = user ] && chown -R $uid_user:$uid_user "$work/p"
+# A background job that is killed before it has started would run this, too: it begins with
+# trap - EXIT.
 trap 'rm -rf "$work"' EXIT
 cd "$work/p" || exit 1
 

@@ -18,14 +18,14 @@ TEST(all_options)
 {
 	struct run_options o;
 	struct sb_err e;
+	static const char *const argv[] = {
+		"--project", "/p", "-m", "/a:/b", "--mount=/c:/d:rw", "-eA=1", "-e", "B",
+		"--runtime", "microvm", "--accel=tcg", "--image", "host", "-k", "/k", "--cpus", "2",
+		"--memory", "512m", "--disk=64m", "--pids", "100", "--timeout", "1.5s", "--keep",
+		"--dry-run", "--", "prog", "-x", "--", "y", NULL,
+	};
 
-	CHECK_EQ(parse(&o, &e,
-		       ARGV("--project", "/p", "-m", "/a:/b", "--mount=/c:/d:rw", "-eA=1", "-e", "B",
-			    "--runtime", "microvm", "--accel=tcg", "--image", "host", "-k", "/k",
-			    "--cpus", "2", "--memory", "512m", "--disk=64m", "--pids", "100",
-			    "--timeout", "1.5s", "--keep", "--dry-run", "--", "prog", "-x", "--",
-			    "y")),
-		 0);
+	CHECK_EQ(parse(&o, &e, argv), 0);
 	CHECK_STR(o.project, "/p");
 	CHECK_EQ(o.n_mounts, 2);
 	CHECK_STR(o.mounts[1], "/c:/d:rw");
