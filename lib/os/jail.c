@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "os/landlock.h"
 
 #define LL_CREATE_RULESET_VERSION 1U
 #define LL_RULE_PATH_BENEATH 1
@@ -48,13 +49,6 @@ struct ll_beneath {
 	int32_t fd;
 } SB_PACKED;
 
-int sb_jail_landlock_abi(void)
-{
-	long v = syscall(SYS_landlock_create_ruleset, NULL, 0, LL_CREATE_RULESET_VERSION);
-
-	return v < 0 ? 0 : (int)v;
-}
-
 #ifndef SB_JAIL_RELAXED
 static int add_beneath(int ruleset, int fd, uint64_t handled, bool writable, struct sb_err *err)
 {
@@ -75,13 +69,15 @@ static int add_beneath(int ruleset, int fd, uint64_t handled, bool writable, str
 
 static int enter_landlock(const struct sb_jail *j, struct sb_err *err)
 {
-	int abi = sb_jail_landlock_abi();
+	int abi = sb_landlock_abi();
 	struct ll_ruleset rs = { .fs = LL_FS_V1 };
 	size_t len = sizeof(rs.fs);
 	sb_autofd int fd = -1;
 
 	if (abi <= 0)
-		return 0;
+		return sb_err_set(err, -ENOSYS,
+				  "this kernel has no Landlock: boot one with CONFIG_SECURITY_LANDLOCK "
+				  "and landlock among lsm=, as Debian's has");
 	if (abi >= 2)
 		rs.fs |= LL_FS_REFER;
 	if (abi >= 3)

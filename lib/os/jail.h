@@ -32,14 +32,11 @@ struct sb_jail {
 /*
  * sb_jail_enter - confine the calling process for good
  *
- * What the kernel lacks (Landlock missing or older) is left out of the Landlock stage only;
- * every other stage must work. On failure the process may be half confined: exit.
+ * Every stage must work; rights that an older Landlock does not know are left to seccomp. On
+ * failure the process may be half confined: exit.
  *
  * Blocks: no. Return: 0; -errno with the stage in @err.
  */
 SB_MUST_CHECK int sb_jail_enter(const struct sb_jail *j, struct sb_err *err);
-
-/* The Landlock version of this kernel; 0 = none. */
-int sb_jail_landlock_abi(void);
 
 #endif

@@ -2,6 +2,11 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "os/landlock.h"
+
+#define LANDLOCK_NEEDED 2 /* renames between folders */
 
 void sb_probe_add(struct sb_probe *p, const char *name, enum sb_check_state state,
 		  const char *remedy, const char *fmt, ...)
@@ -20,6 +25,19 @@ void sb_probe_add(struct sb_probe *p, const char *name, enum sb_check_state stat
 	va_end(ap);
 	if (state == SB_CHECK_FAIL)
 		p->ready = false;
+}
+
+void sb_probe_landlock(struct sb_probe *p)
+{
+	int abi = sb_landlock_abi();
+
+	if (abi >= LANDLOCK_NEEDED)
+		sb_probe_add(p, "landlock", SB_CHECK_OK, "", "ABI %d", abi);
+	else
+		sb_probe_add(p, "landlock", SB_CHECK_FAIL,
+			     "boot with landlock in the lsm= list (kernel 5.19 or later), for "
+			     "example lsm=landlock,lockdown,yama,integrity,apparmor",
+			     "%s", abi < 0 ? strerror(-abi) : "too old");
 }
 
 const struct sb_provider *sb_provider_get(enum sb_provider_id id)

@@ -129,6 +129,7 @@ void sb_microvm_probe(const struct sb_dirs *dirs, enum sb_accel accel, const cha
 	probe_kvm(accel, ret);
 	probe_kernel(dirs, kernel, ret);
 	probe_guest(dirs, ret);
+	sb_probe_landlock(ret);
 	probe_jail(dirs, ret);
 	probe_room(dirs, ret);
 }

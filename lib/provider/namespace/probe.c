@@ -1,7 +1,6 @@
 /* What the namespace provider needs of this host. */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/landlock.h>
 #include <linux/openat2.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
@@ -19,7 +18,6 @@
 #include "os/cgroup.h"
 #include "provider/namespace/namespace.h"
 
-#define LANDLOCK_NEEDED 1
 
 /* First character of a small file; 0 when it cannot be read. */
 static char first_char(const char *path)
@@ -86,19 +84,6 @@ static void probe_userns(struct sb_probe *p)
 	sb_probe_add(p, "namespaces", SB_CHECK_FAIL,
 		     remedy[0] ? remedy : "allow user namespaces here, or use --runtime microvm",
 		     "refused: %s", strerror(-e));
-}
-
-static void probe_landlock(struct sb_probe *p)
-{
-	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-
-	if (abi >= LANDLOCK_NEEDED)
-		sb_probe_add(p, "landlock", SB_CHECK_OK, "", "ABI %ld", abi);
-	else
-		sb_probe_add(p, "landlock", SB_CHECK_FAIL,
-			     "boot with landlock in the lsm= list (kernel 5.13 or later), for "
-			     "example lsm=landlock,lockdown,yama,integrity,apparmor",
-			     "not there: %s", strerror(errno));
 }
 
 static void probe_seccomp(struct sb_probe *p)
@@ -188,7 +173,7 @@ static void probe_limits(struct sb_probe *p)
 void sb_ns_probe(struct sb_probe *ret)
 {
 	probe_userns(ret);
-	probe_landlock(ret);
+	sb_probe_landlock(ret);
 	probe_seccomp(ret);
 	probe_calls(ret);
 	probe_idmap(ret);
