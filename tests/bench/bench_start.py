@@ -170,7 +170,7 @@ def memory(runtime):
 
 def main():
     os.chdir(tempfile.mkdtemp(prefix="sb-bench-"))
-    work = tempfile.mkdtemp(prefix="sb-bench-aux-")
+    work = tempfile.mkdtemp(prefix="sb-bench-aux-", dir="/var/tmp") # codex refuses a home in /tmp
     n = int(os.environ.get("N", "20"))
     if "help" in parts:
         m = rounds("help", {"fork+exec": (["/bin/true"], None), "sendbox": ([sendbox, "--help"], None)}, n * 2)
