@@ -57,6 +57,10 @@ static int stream_open(struct fs *fs, struct fs_node *n, struct fs_stream *s)
 	s->fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (s->fd < 0)
 		return -errno;
+	if (!fs_public(fs, s->fd, S_IROTH | S_IXOTH)) {
+		sb_fd_close(&s->fd);
+		return -EACCES;
+	}
 	s->nodeid = fs_node_id(fs, n);
 	s->next = 0;
 	return 0;

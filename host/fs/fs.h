@@ -188,6 +188,9 @@ void fs_io_reply_raw(struct fs *fs, uint64_t unique, int error, const void *p, s
 SB_MUST_CHECK int fs_new(struct fs_conf *conf, int *fd, struct fs **ret, struct sb_err *err);
 struct fs *fs_free(struct fs *fs);
 
+/* Whether an image may show the open @fd: all bits of @need are set. Always true for a mount. */
+bool fs_public(const struct fs *fs, int fd, mode_t need);
+
 /* ---- node.c ---- */
 SB_MUST_CHECK int fs_node_setup(struct fs *fs, struct sb_err *err);
 void fs_node_teardown(struct fs *fs);

@@ -370,6 +370,19 @@ void fs_node_give_data(struct fs *fs, struct fs_node *n, int *fd, bool rw, bool 
 		drop_data(fs, NODE_OF(head->next, data_lru));
 }
 
+/*
+ * An image shows what everybody on the host may read. The server may be able to read more, because
+ * it runs as the caller: that is not the guest's.
+ */
+bool fs_public(const struct fs *fs, int fd, mode_t need)
+{
+	struct stat st;
+
+	if (!fs->conf->root_is_root)
+		return true;
+	return fstat(fd, &st) == 0 && (st.st_mode & need) == need;
+}
+
 int fs_node_data(struct fs *fs, struct fs_node *n, bool write)
 {
 	sb_autofd int fd = -1;
@@ -402,6 +415,8 @@ int fs_node_data(struct fs *fs, struct fs_node *n, bool write)
 		fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
 		return -errno;
+	if (!fs_public(fs, fd, S_IROTH))
+		return -EACCES;
 	at = fd;
 	fs_node_give_data(fs, n, &fd, rw, false);
 	return at;

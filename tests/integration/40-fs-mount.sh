@@ -95,6 +95,12 @@ echo single >"$D/src/one"; chown $U:$U "$D/src/one"; : >"$D/file"
 r=$(timeout 60 "$I/fs_mount" -f "$FS" "$D/file" --open "$D/src/one" --file 4 --as $U:$U --map $U:$U:$U:$U -- setpriv --reuid=$U --regid=$U --clear-groups sh -ec "cat $D/file; echo changed >$D/file; stat -c %F $D/file" 2>&1)
 is "a single file" "$r $(cat "$D/src/one")" "single
 regular file changed"
+fresh; echo public >"$D/src/public"; echo private >"$D/src/private"; mkdir "$D/src/closed"; chmod 644 "$D/src/public"; chmod 600 "$D/src/private"; chmod 700 "$D/src/closed"; chown -R $U:$U "$D/src"
+r=$(timeout 60 "$I/fs_mount" -r "$FS" "$D/mnt" --open "$D/src" --root 4 --ro --root-is-root --as $U:$U -- \
+	sh -c "cat $D/mnt/public; cat $D/mnt/private 2>&1 | grep -o denied; ls $D/mnt/closed 2>&1 | grep -o denied" 2>&1)
+is "an image shows what everybody may read, though its server may read more" "$r" "public
+denied
+denied"
 r=$(timeout 60 "$I/fs_mount" -r "$FS" "$D/mnt" --open /usr/bin --open /etc/debian_version --tree usr/bin=4 --tree etc/debian_version=5 --root-is-root --cache long --as 65534:65534 -- \
 	sh -c "cd $D/mnt && ls; ls etc usr; stat -c '%u %a' . usr; cmp etc/debian_version /etc/debian_version && cmp usr/bin/env /usr/bin/env && usr/bin/env true && echo same; touch usr/x 2>&1 | grep -o Read-only" 2>&1)
 is "a virtual tree" "$r" "etc
