@@ -15,7 +15,7 @@ check: build ; @meson test -C $(BUILD) --suite unit --suite fuzz --suite lint
 asan: ; @$(Q)asan $(BUILD)/asan
 fuzz: ; @tests/fuzz/run $(BUILD)-fuzz
 bench: build ; @tests/bench/run $(BUILD)
-lint: build ; @build-aux/lint $(BUILD)
+lint: build ; @meson test -C $(BUILD) --suite lint
 cross: ; @$(Q)cross $(BUILD)-aarch64
 install: build ; @DESTDIR="$(DESTDIR)" $(Q)install $(BUILD) "$(PREFIX)"
 clean: ; @rm -rf $(BUILD) $(BUILD)-fuzz $(BUILD)-aarch64
