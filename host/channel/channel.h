@@ -53,6 +53,7 @@ struct command {
 	struct sink err;
 	bool started;
 	bool exited;
+	int lost; /* errno of the first write that failed though somebody wants the output; or 0 */
 	struct sb_ipc_exited exit;
 };
 

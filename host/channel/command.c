@@ -120,6 +120,7 @@ void command_check(struct command *cmd)
 	if (!ses || !cmd->exited || (cmd->out.used && !cmd->out.done) ||
 	    (cmd->err.used && !cmd->err.done))
 		return;
+	x.lost = (uint32_t)cmd->lost;
 	command_free(cmd);
 	session_tell(ses, SB_IPC_EXITED, &x, sizeof(x));
 }

@@ -161,6 +161,16 @@ static void sink_over(struct sink *k)
 	command_check(cmd); /* may free the command, and the sink with it */
 }
 
+/*
+ * A reader that left or a terminal that hung up wants no more, and the program learns it. A full
+ * disk is another matter: the program may have ended well already, and the caller must be told.
+ */
+static void note_loss(struct sink *k, int error)
+{
+	if (!k->filter && error != EPIPE && error != ECONNRESET && k->cmd->lost == 0)
+		k->cmd->lost = error;
+}
+
 /* Return: bytes written, 0 = not now; -errno. */
 static ssize_t sink_write(const struct sink *k, const uint8_t *p, size_t len)
 {
@@ -241,6 +251,7 @@ size_t sink_data(struct sink *k, const uint8_t *p, size_t len)
 		return len;
 	n = k->filter ? take_filtered(k, p, len) : take_plain(k, p, len);
 	if (n < 0) {
+		note_loss(k, (int)-n);
 		sink_over(k);
 		return len;
 	}

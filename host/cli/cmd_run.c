@@ -369,6 +369,12 @@ static int status_of(const struct run *r, const char **text, char *buf, size_t c
 		*text = r->result.text;
 		return cli_exit_of(r->result.fail);
 	}
+	if (x->lost != 0) {
+		(void)snprintf(buf, cap, "output of the command is lost: cannot write it: %s",
+			       strerror((int)x->lost));
+		*text = buf;
+		return SB_EXIT_INTERNAL;
+	}
 	switch (x->kind) {
 	case SB_EXIT_CODE:
 		return (int)(x->value & 255);
@@ -406,11 +412,15 @@ static int report(const struct run *r)
 			cli_error("%s", text);
 		return status;
 	}
-	if (r->result.fail == SB_FAIL_NONE &&
+	if (r->result.fail == SB_FAIL_NONE && r->result.exit.lost == 0 &&
 	    (r->result.exit.kind == SB_EXIT_CODE || r->result.exit.kind == SB_EXIT_SIGNAL))
 		cli_event_exit(status, &r->result.exit);
 	else
 		cli_event_error(status, text ? text : "");
+	if (ferror(stdout)) { /* nobody got that line: this is the only other way to tell */
+		cli_error("cannot write the events to standard output");
+		return SB_EXIT_INTERNAL;
+	}
 	return status;
 }
 
@@ -420,6 +430,8 @@ static int dry_run(const struct run *r)
 
 	if (k == 0)
 		k = sb_fd_write_all(STDOUT_FILENO, "\n", 1);
+	if (k < 0)
+		cli_error("cannot write the plan to standard output: %s", strerror(-k));
 	return k < 0 ? SB_EXIT_INTERNAL : SB_EXIT_OK;
 }
 

@@ -47,7 +47,8 @@ static bool relay(struct source *s)
 
 	if (n < 0)
 		return errno == EINTR;
-	if (n == 0) {
+	/* nobody reads the events: neither does anybody read the output, and the program learns it */
+	if (n == 0 || ferror(stdout)) {
 		sb_io_del(&s->io);
 		sb_fd_close(&s->fd);
 		return false;

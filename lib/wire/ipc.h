@@ -89,6 +89,8 @@ struct sb_ipc_exited {
 	uint64_t user_us; /* CPU time */
 	uint64_t sys_us;
 	uint64_t max_rss; /* bytes */
+	uint32_t lost;    /* errno of a write to the caller's file or device; 0 = all was written */
+	uint32_t reserved;
 };
 enum sb_fail {
 	SB_FAIL_NONE = 0,
