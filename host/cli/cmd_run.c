@@ -486,5 +486,7 @@ int cmd_run(int argc, char **argv)
 		(void)snprintf(r.result.text, sizeof(r.result.text), "%.499s", first.text);
 	}
 	finish(&r, &err);
+	if (r.opt.keep && r.have_session && !r.opt.json)
+		cli_error("session kept in %s; clear it with: sendbox gc --all", r.session.path);
 	return report(&r);
 }

@@ -67,7 +67,7 @@ static int unknown(const struct cli_option *table, size_t n, const char *word, s
 	if (near)
 		return sb_err_set(err, -EINVAL, "unknown option %.100s; did you mean --%s?", word,
 				  near);
-	return sb_err_set(err, -EINVAL, "unknown option %.100s", word);
+	return sb_err_set(err, -EINVAL, "unknown option %.100s; --help lists them", word);
 }
 
 int cli_options_next(const struct cli_option *table, size_t n, int argc, char **argv, int *at,

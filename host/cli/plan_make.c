@@ -54,6 +54,9 @@ static int locate(const char *what, const char *path, char **ret, struct stat *s
 		return sb_err_set(err, -EACCES,
 				  "%s \"%.300s\": a file system of the kernel (like /proc and /sys) "
 				  "cannot be shared", what, real);
+	if (faccessat(AT_FDCWD, real, S_ISDIR(st->st_mode) ? R_OK | X_OK : R_OK, AT_EACCESS) < 0)
+		return sb_err_set(err, -errno, "%s \"%.300s\": you may not read it: %s", what,
+				  real, strerror(errno));
 	copy = strdup(real);
 	if (!copy)
 		return oom(err);
@@ -100,7 +103,7 @@ static int check_beneath(const struct sb_plan *p, const char *real, struct sb_er
 	return 0;
 }
 
-static int add_mount(struct sb_plan *p, const char *host, const char *guest,
+static int add_mount(struct sb_plan *p, const char *what, const char *host, const char *guest,
 		     enum sb_mount_mode mode, const struct sb_dirs *d, struct stat *ret_st,
 		     struct sb_err *err)
 {
@@ -108,7 +111,7 @@ static int add_mount(struct sb_plan *p, const char *host, const char *guest,
 	char norm[SB_PLAN_MAX_PATH + 1];
 	struct stat st;
 	char *real = NULL;
-	int r = locate("mount source", host, &real, &st, err);
+	int r = locate(what, host, &real, &st, err);
 
 	if (r == 0)
 		r = check_state_dirs(real, d, err);
@@ -169,7 +172,7 @@ static int parse_mount(struct sb_plan *p, const char *spec, const struct sb_dirs
 				  "--mount \"%.300s\": must be HOST:GUEST, HOST:GUEST:ro or "
 				  "HOST:GUEST:rw",
 				  spec);
-	return add_mount(p, copy, guest, mode, d, NULL, err);
+	return add_mount(p, "mount source", copy, guest, mode, d, NULL, err);
 }
 
 static int by_guest(const void *a, const void *b)
@@ -186,7 +189,8 @@ static int set_mounts(struct sb_plan *p, const struct run_options *o, const stru
 	p->mounts = calloc(SB_PLAN_MAX_MOUNTS, sizeof(*p->mounts));
 	if (!p->mounts)
 		return oom(err);
-	r = add_mount(p, o->project ? o->project : ".", NULL, SB_MOUNT_RW, d, project, err);
+	r = add_mount(p, o->project ? "--project" : "the current folder",
+		      o->project ? o->project : ".", NULL, SB_MOUNT_RW, d, project, err);
 	if (r < 0)
 		return r;
 	if (!S_ISDIR(project->st_mode))
