@@ -30,6 +30,16 @@ static void probe_qemu(struct sb_probe *p)
 		sb_probe_add(p, "qemu", SB_CHECK_OK, "", "%s, version %s", qemu, version);
 }
 
+/* Length of the cause in "CAUSE; REMEDY": the remedy has a line of its own. */
+static int cause_len(const char *text, const char *remedy)
+{
+	const char *at = text;
+
+	while ((at = strstr(at, "; ")) && strncmp(at + 2, remedy, 12) != 0)
+		at += 2;
+	return (int)(at ? (size_t)(at - text) : strlen(text));
+}
+
 static void probe_kvm(enum sb_accel accel, struct sb_probe *p)
 {
 	struct sb_kvm_result kvm;
@@ -80,7 +90,9 @@ static void probe_jail(const struct sb_dirs *dirs, struct sb_probe *p)
 		return; /* said above */
 	if (sb_vm_jail_try(dirs->cache, qemu, &err) < 0)
 		sb_probe_add(p, "jail", SB_CHECK_FAIL,
-			     root ? SB_VM_JAIL_REMEDY_ROOT : SB_VM_JAIL_REMEDY_USER, "%s", err.text);
+			     root ? SB_VM_JAIL_REMEDY_ROOT : SB_VM_JAIL_REMEDY_USER, "%.*s",
+			     cause_len(err.text, root ? SB_VM_JAIL_REMEDY_ROOT
+						      : SB_VM_JAIL_REMEDY_USER), err.text);
 	else
 		sb_probe_add(p, "jail", SB_CHECK_OK, "",
 			     root ? "QEMU runs under an identity of its own, in new namespaces"
