@@ -71,7 +71,7 @@ static int place_fds(const struct sb_spawn *s, int report_fd)
 	return sb_close_others(keep, s->n_fds + 1);
 }
 
-static void reset_signals(void)
+void sb_spawn_reset_signals(void)
 {
 	struct sigaction sa = { .sa_handler = SIG_DFL };
 	sigset_t none;
@@ -89,7 +89,7 @@ SB_NORETURN static void child(const struct sb_spawn *s, pid_t parent, int report
 	const char *stage = "parent-death signal";
 	int r;
 
-	reset_signals();
+	sb_spawn_reset_signals();
 	r = s->outlive_parent ? 0 : sb_spawn_die_with(parent);
 	if (r == 0 && s->new_session) {
 		stage = "setsid";

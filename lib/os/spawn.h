@@ -40,6 +40,9 @@ SB_MUST_CHECK int sb_spawn_start(const struct sb_spawn *s, pid_t *ret_pid, int *
 /* Set the parent-death signal and check that the parent is still @parent. Return: 0; -ESRCH. */
 SB_MUST_CHECK int sb_spawn_die_with(pid_t parent);
 
+/* For a child: default dispositions for every signal and an empty mask. */
+void sb_spawn_reset_signals(void);
+
 /* Close every descriptor >= 3 that is not in @keep. */
 SB_MUST_CHECK int sb_close_others(const int *keep, size_t n_keep);
 

@@ -96,17 +96,6 @@ static int take_ids(const struct launch *l)
 	return 0;
 }
 
-static void reset_signals(void)
-{
-	struct sigaction sa = { .sa_handler = SIG_DFL };
-	sigset_t none;
-
-	for (int i = 1; i < NSIG; i++)
-		(void)sigaction(i, &sa, NULL);
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 /* Tell the child to go on, with the trees that it hands to sendbox-guest. */
 static int send_go(int sync, const int *trees, size_t n)
 {
@@ -219,7 +208,7 @@ SB_NORETURN static void child(const struct launch *l, int sync)
 	int exe = -1;
 	int e;
 
-	reset_signals();
+	sb_spawn_reset_signals();
 	e = wait_go(sync, trees);
 	if (e >= 0)
 		e = place_fds(l, trees, e, &sync, &exe);
