@@ -215,11 +215,6 @@ static void on_message(struct sb_io *io, uint32_t events)
 		if (r->plan->tty)
 			send_size(r);
 		break;
-	case SB_IPC_INFO:
-		p = sb_ipc_get(&msg, sizeof(struct sb_ipc_failed), 0);
-		if (p && !r->opt.json)
-			cli_error("%.490s", ((const struct sb_ipc_failed *)p)->text);
-		break;
 	case SB_IPC_DONE:
 		p = sb_ipc_get(&msg, sizeof(struct sb_ipc_done), 0);
 		if (p) {

@@ -27,8 +27,6 @@ SB_MUST_CHECK int cli_options_next(const struct cli_option *table, size_t n, int
 				   struct sb_err *err);
 void cli_options_help(const struct cli_option *table, size_t n);
 
-enum cli_interactive { CLI_TTY_AUTO = 0, CLI_TTY_ON };
-
 struct run_options {
 	const char *project;
 	const char *mounts[64]; /* as given */
@@ -39,7 +37,6 @@ struct run_options {
 	const char *accel;   /* auto, kvm, tcg */
 	const char *image;
 	const char *kernel;
-	const char *name_hint;
 	uint32_t cpus;         /* 0 = not given */
 	uint64_t memory_bytes; /* 0 = not given */
 	uint64_t disk_bytes;

@@ -37,7 +37,6 @@ enum sb_ipc_type {
 	SB_IPC_CLOSED = 36,  /* empty: the guest acknowledged the close */
 	/* monitor -> cli */
 	SB_IPC_DONE = 48, /* struct sb_ipc_done: everything is cleaned up; last message */
-	SB_IPC_INFO = 49, /* struct sb_ipc_failed: one line for the user, not an error */
 };
 
 struct sb_ipc_start {
