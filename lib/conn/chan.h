@@ -26,18 +26,21 @@ enum sb_stream_kind {
 	SB_STREAM_STDOUT = 3,   /* guest -> host */
 	SB_STREAM_STDERR = 4,   /* guest -> host */
 	SB_STREAM_TERMINAL = 5, /* both ways */
+	SB_STREAM_NET = 6,      /* both ways; opened by the guest, cmd 0; towards the net gate */
 };
 
-#define SB_CHAN_MAX_STREAMS 64
-#define SB_CHAN_WINDOW (1U << 20) /* bytes in flight per stream and direction */
+#define SB_CHAN_MAX_STREAMS 64          /* opened by the host */
+#define SB_CHAN_MAX_NET 4096            /* opened by the guest; see sb_chan_config.max_net */
+#define SB_CHAN_WINDOW (1U << 20)       /* bytes in flight per stream and direction */
+#define SB_CHAN_NET_WINDOW (256U << 10) /* the same for SB_STREAM_NET */
 
 struct sb_chan_ops {
 	/* Handshake complete; streams may be opened, control messages sent. */
 	void (*ready)(struct sb_chan *c);
 	/* A whole control message (sb_ctl_parse it). Return <0 to kill the channel. */
 	int (*control)(struct sb_chan *c, const uint8_t *msg, size_t len);
-	/* Guest only: the host opened a stream for command @cmd. Call sb_stream_attach() before
-	 * returning 0; return <0 to kill the channel. */
+	/* The peer opened a stream (guest: for command @cmd; host: SB_STREAM_NET). Call
+	 * sb_stream_attach() before returning 0; return <0 to kill the channel. */
 	int (*opened)(struct sb_chan *c, struct sb_stream *s, enum sb_stream_kind kind,
 		      uint32_t cmd);
 	/* The channel is dead; @err is -errno (0 = carrier ended between records), @why borrowed
@@ -65,6 +68,8 @@ struct sb_chan_config {
 	uint8_t psk[32];       /* copied, wiped after the handshake */
 	const void *prologue;  /* what both ends must agree on: plan digest, session id */
 	size_t prologue_len;
+	uint32_t max_net;      /* NET streams alive at a time; the same number at both ends (from
+				* the plan); 0 = none: an OPEN kills the channel */
 	const struct sb_chan_ops *ops;
 	void *owner;
 };
@@ -80,7 +85,8 @@ SB_MUST_CHECK int sb_chan_control(struct sb_chan *c, const uint8_t *msg, size_t 
 /* Whether everything queued was handed to the carrier. */
 bool sb_chan_flushed(const struct sb_chan *c);
 
-/* Host only. Return: 0; -ENOBUFS (too many streams); -ENOTCONN. */
+/* NET: guest only, the other kinds: host only. Return: 0; -ENOBUFS (too many streams);
+ * -ENOTCONN. */
 SB_MUST_CHECK int sb_stream_open(struct sb_chan *c, enum sb_stream_kind kind, uint32_t cmd,
 				 const struct sb_stream_ops *ops, void *owner,
 				 struct sb_stream **ret);

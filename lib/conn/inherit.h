@@ -7,11 +7,12 @@
  */
 #define SB_INHERIT_CARRIER 3 /* guest's end of the channel */
 #define SB_INHERIT_KEY 4     /* memory file: the host's public key, 32 bytes */
+#define SB_INHERIT_NET 5     /* front socket of the net gate; /dev/null without a network */
 /*
  * With "trees": host image: /usr, /etc, then the plan's mounts in order;
  * image directory: the directory, then the plan's mounts.
  */
-#define SB_INHERIT_TREES 5
+#define SB_INHERIT_TREES 6
 
 #define SB_INHERIT_MODE "namespace"
 #define SB_INHERIT_OWN "own"

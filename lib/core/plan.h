@@ -11,6 +11,7 @@
  * struct sb_plan owns everything it points to; sb_plan_free releases it.
  */
 #include "base/err.h"
+#include "core/net_policy.h"
 
 #define SB_PLAN_VERSION 1
 #define SB_PLAN_MAX_BYTES (4U << 20)
@@ -90,6 +91,8 @@ struct sb_plan {
 
 	struct sb_plan_mount *mounts; /* sorted so that a parent comes before what is in it */
 	size_t n_mounts;
+
+	struct sb_plan_net net;
 
 	uint32_t cpus;         /* virtual CPUs, or CPU quota in whole CPUs */
 	uint64_t memory_bytes; /* microvm: guest memory; namespace: limit, 0 = none asked */

@@ -45,6 +45,7 @@ struct sb_start {
 	int session_dir;          /* open directory of this session, mode 0700 */
 	const char *session_path; /* its absolute path */
 	int carrier;              /* guest's end of the channel (a socket); borrowed */
+	int net_front;            /* namespace: front socket of the net gate; -1 = no network; borrowed */
 	/* microvm: guest's ends of the file servers: [0] the image, [i + 1] mounts[i]; borrowed */
 	const int *fs_socks;
 	size_t n_fs_socks;

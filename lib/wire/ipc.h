@@ -24,7 +24,8 @@ enum sb_ipc_type {
 	SB_IPC_RESIZE = 3,  /* struct sb_ipc_resize; both hops */
 	SB_IPC_SIGNAL = 4,  /* struct sb_ipc_signal; both hops */
 	/* monitor -> channel */
-	SB_IPC_CHAN_START = 16, /* struct sb_ipc_chan_start; fds: carrier, plan memfd */
+	SB_IPC_CHAN_START = 16, /* struct sb_ipc_chan_start; fds: carrier, plan memfd, and for a
+				 * micro-VM with a network: the front socket of the net gate */
 	SB_IPC_CHAN_RUN = 17,   /* struct sb_ipc_run; fds: stdin, stdout, stderr; runs the plan's
 				 * command */
 	SB_IPC_CHAN_KILL = 18,  /* struct sb_ipc_signal with cmd: SIGKILL to the whole command */
@@ -37,6 +38,23 @@ enum sb_ipc_type {
 	SB_IPC_CLOSED = 36,  /* empty: the guest acknowledged the close */
 	/* monitor -> cli */
 	SB_IPC_DONE = 48, /* struct sb_ipc_done: everything is cleaned up; last message */
+	/* monitor -> net gate */
+	SB_IPC_NET_START = 64,  /* struct sb_ipc_net_start; fds: front socket, plan memfd */
+	SB_IPC_NET_CLIENT = 65, /* empty; fd: socket of a viewer (sendbox net), same framing */
+	/* net gate -> monitor (-> cli, except NET_UP) */
+	SB_IPC_NET_UP = 72,    /* empty: jailed and serving */
+	SB_IPC_NET_EVENT = 73, /* struct sb_ipc_net_event */
+	/* front socket -> net gate */
+	SB_IPC_NET_LISTEN = 80, /* namespace, once: empty; fds: tcp4, tcp6, udp4, udp6: listening
+				 * and bound inside the sandbox; IP_TRANSPARENT, so that the local
+				 * address of what they accept is what the program dialled */
+	SB_IPC_NET_STREAM = 81, /* micro-VM: empty; fd: one end of a stream socket pair, on which
+				 * struct sb_net_hello comes first (wire/net_hello.h) */
+	/* viewer <-> net gate */
+	SB_IPC_NET_WATCH = 96,  /* struct sb_ipc_net_watch */
+	SB_IPC_NET_AMEND = 97,  /* struct sb_ipc_net_amend and then the amendment's bytes */
+	SB_IPC_NET_FLOW = 98,   /* gate: struct sb_ipc_net_flow, one a connection */
+	SB_IPC_NET_END = 99,    /* gate: struct sb_ipc_failed; fail = 0: listed, amended */
 };
 
 struct sb_ipc_start {
@@ -46,6 +64,58 @@ struct sb_ipc_start {
 	uint8_t keep;          /* leave the session directory for post-mortem */
 	uint8_t terminals;     /* bit n: the caller's descriptor n is a terminal, even where a
 				* copying process stands between it and the channel */
+};
+struct sb_ipc_net_start {
+	uint8_t signature[64]; /* over the plan */
+	uint8_t public_key[32]; /* also verifies amendments */
+};
+enum sb_net_event_kind {
+	SB_NET_EV_NONE = 0,
+	SB_NET_EV_CONNECT = 1, /* a connection was decided (and, allowed, is established) */
+	SB_NET_EV_CLOSED = 2,  /* an allowed connection ended; up and down are final */
+	SB_NET_EV_DNS = 3,     /* a question was decided */
+	SB_NET_EV_AMEND = 4,   /* the policy was changed: seq in count, rule text in rule */
+	SB_NET_EV_LOST = 5,    /* count events were not kept, all of them like this one in allow */
+	SB_NET_EV_REQUEST = 6, /* a further HTTP request on a checked connection was refused */
+};
+enum sb_net_via {
+	SB_NET_VIA_NONE = 0,
+	SB_NET_VIA_DIRECT = 1,  /* transparent */
+	SB_NET_VIA_CONNECT = 2, /* HTTP CONNECT */
+	SB_NET_VIA_HTTP = 3,    /* absolute-form HTTP */
+	SB_NET_VIA_SOCKS = 4,
+};
+struct sb_ipc_net_event {
+	uint64_t time_ns; /* CLOCK_REALTIME */
+	uint64_t id;      /* connection number from 1; 0 = none */
+	uint8_t kind;     /* enum sb_net_event_kind */
+	uint8_t allow;
+	uint8_t via;      /* enum sb_net_via */
+	uint8_t proto;    /* enum sb_net_proto */
+	uint16_t reason;  /* enum sb_net_reason */
+	uint16_t port;
+	uint16_t dns_type;
+	uint8_t has_addr;
+	uint8_t reserved[5];
+	uint8_t addr[16]; /* as struct sb_addr: what was dialled */
+	uint64_t up;      /* bytes from the guest */
+	uint64_t down;
+	uint64_t count;   /* how many equal events this one stands for, at least 1 */
+	char name[256];   /* normalised name, or address text of a direct destination */
+	char rule[320];   /* text of the rule that decided, or "" */
+};
+struct sb_ipc_net_watch {
+	uint8_t follow; /* events (NET_EVENT) after the list, until the socket closes */
+	uint8_t reserved[7];
+};
+struct sb_ipc_net_amend {
+	uint8_t signature[64]; /* over the bytes that follow */
+};
+struct sb_ipc_net_flow {
+	struct sb_ipc_net_event ev; /* CONNECT with the bytes so far */
+	uint64_t opened_ns;         /* CLOCK_REALTIME */
+	uint8_t open;
+	uint8_t reserved[7];
 };
 struct sb_ipc_resize {
 	uint32_t cmd; /* command id; 0 = the plan's command */
