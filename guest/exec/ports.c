@@ -297,6 +297,7 @@ int port_attach(struct sb_command *c, struct sb_stream *s, enum sb_stream_kind k
 		sb_stream_attach(s, &terminal_ops, c);
 		return 0;
 	case SB_STREAM_NONE:
+	case SB_STREAM_NET:
 	default:
 		return -EPROTO;
 	}

@@ -492,6 +492,7 @@ static int start_guest(struct monitor *m, int guest_end, struct sb_err *err)
 			      .session_dir = m->session_dir,
 			      .session_path = m->session_path,
 			      .carrier = guest_end,
+			      .net_front = -1,
 			      .fs_socks = ends,
 			      .public_key = m->start.public_key,
 			      .console = m->console };

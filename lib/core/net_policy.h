@@ -57,6 +57,8 @@ struct sb_plan_net {
 	uint32_t dns_queries;       /* a minute; 0 = none */
 	uint32_t dns_new_names;     /* not yet seen names beneath wildcards, a minute; 0 = none */
 	bool proxy_env;             /* set the proxy variables for the command */
+	bool cname_strict;          /* every alias on the way must be allowed itself; otherwise only
+				     * a deny rule for it counts */
 	bool ech_outer;             /* allow encrypted client hello when the outer name agrees */
 };
 /* Frees what @n points to and zeroes it. */
