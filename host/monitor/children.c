@@ -57,10 +57,8 @@ static int helper_path(const struct monitor *m, const char *name, char out[4200]
 
 static void on_child(struct sb_io *io, uint32_t events);
 
-/* Spawn a helper of ours with its socket as descriptor 3 and @extra as 4, 5, ... */
-static int spawn_helper(struct monitor *m, struct mon_child *c, const char *role,
-			const char *const *argv, int sock, const int *extra, size_t n_extra,
-			struct sb_err *err)
+int mon_spawn(struct monitor *m, struct mon_child *c, const char *role, const char *const *argv,
+	      int sock, const int *extra, size_t n_extra, struct sb_err *err)
 {
 	struct sb_spawn_fd fds[60];
 	char path[4200];
@@ -88,7 +86,7 @@ static int spawn_helper(struct monitor *m, struct mon_child *c, const char *role
 	return r < 0 ? sb_err_set(err, r, "cannot watch %s: %s", role, strerror(-r)) : 0;
 }
 
-int mon_start_channel(struct monitor *m, int *ret_guest_end, struct sb_err *err)
+int mon_start_channel(struct monitor *m, int front, int *ret_guest_end, struct sb_err *err)
 {
 	static const char *const argv[] = { "sendbox-channel", NULL };
 	sb_autofd int host_end = -1;
@@ -96,7 +94,7 @@ int mon_start_channel(struct monitor *m, int *ret_guest_end, struct sb_err *err)
 	sb_autofd int theirs = -1;
 	struct sb_ipc_chan_start msg = { 0 };
 	const int size = CARRIER_BUFFER;
-	int fds[2];
+	int fds[3];
 	int sv[2];
 	int r;
 
@@ -112,7 +110,7 @@ int mon_start_channel(struct monitor *m, int *ret_guest_end, struct sb_err *err)
 		return sb_err_set(err, -errno, "socketpair: %s", strerror(errno));
 	m->chan = sv[0];
 	theirs = sv[1];
-	r = spawn_helper(m, &m->chan_child, "channel process", argv, theirs, NULL, 0, err);
+	r = mon_spawn(m, &m->chan_child, "channel process", argv, theirs, NULL, 0, err);
 	if (r < 0)
 		return r;
 	memcpy(msg.psk, m->start.psk, sizeof(msg.psk));
@@ -121,7 +119,8 @@ int mon_start_channel(struct monitor *m, int *ret_guest_end, struct sb_err *err)
 	msg.ready_timeout_ms = m->plan->accel == SB_ACCEL_TCG ? 120000 : 30000;
 	fds[0] = host_end;
 	fds[1] = m->plan_memfd;
-	r = sb_ipc_send(m->chan, SB_IPC_CHAN_START, &msg, sizeof(msg), fds, 2);
+	fds[2] = front;
+	r = sb_ipc_send(m->chan, SB_IPC_CHAN_START, &msg, sizeof(msg), fds, front >= 0 ? 3 : 2);
 	explicit_bzero(&msg, sizeof(msg));
 	explicit_bzero(m->start.psk, sizeof(m->start.psk));
 	if (r < 0)
@@ -298,8 +297,8 @@ int mon_start_fs(struct monitor *m, int guest_ends[MON_MAX_FS], struct sb_err *e
 		if (r == 0) {
 			theirs = sv[0];
 			guest_ends[i] = sv[1];
-			r = spawn_helper(m, &m->fs[i], "file server", a->argv, theirs, a->fds,
-					 a->n_fds, err);
+			r = mon_spawn(m, &m->fs[i], "file server", a->argv, theirs, a->fds,
+				      a->n_fds, err);
 			m->n_fs = i + 1;
 		}
 		for (size_t k = 0; k < a->n_fds; k++)

@@ -33,6 +33,8 @@ int main(int argc, char **argv)
 			      .lock = 5,
 			      .cli = SB_IPC_SOCK_FD,
 			      .chan = -1,
+			      .gate = -1,
+			      .viewers = -1,
 			      .std = { -1, -1, -1 },
 			      .console = -1,
 			      .pids = -1,
@@ -40,13 +42,13 @@ int main(int argc, char **argv)
 			      .tty = -1,
 			      .termios = &termios,
 			      .guest = { .pidfd = -1 } };
-	m.guest_child.pidfd = m.chan_child.pidfd = -1;
+	m.guest_child.pidfd = m.chan_child.pidfd = m.gate_child.pidfd = -1;
 	for (size_t i = 0; i < MON_MAX_FS; i++)
 		m.fs[i].pidfd = -1;
 	for (int fd = 3; fd <= 5; fd++)
 		if (sb_fd_set_cloexec(fd, true) < 0)
 			return 1;
-	if (sb_loop_new(&m.loop) < 0 ||
+	if (sb_fd_set_nonblock(m.cli, true) < 0 || sb_loop_new(&m.loop) < 0 ||
 	    sb_io_set(m.loop, &m.cli_io, m.cli, EPOLLIN, mon_on_cli, &m) < 0)
 		return 1;
 	return sb_loop_run(m.loop) < 0 ? 1 : 0;

@@ -47,6 +47,14 @@ struct monitor {
 	int chan;    /* ipc; -1 = not started */
 	struct sb_io cli_io;
 	struct sb_io chan_io;
+	int gate;    /* ipc to the net gate; -1 = no network */
+	int viewers; /* owned; listening socket "net.sock" of the session's directory */
+	struct sb_io gate_io;
+	struct sb_io viewers_io;
+	struct sb_ipc_net_event held; /* not yet taken by the command line; the gate waits */
+	bool have_held;
+	bool gate_up;     /* the gate serves, or there is none */
+	bool guest_ready; /* the channel said READY */
 	int std[3]; /* the user's descriptors until the channel has them */
 	int console;
 	int pids;
@@ -59,6 +67,7 @@ struct monitor {
 	bool have_guest;
 	struct mon_child guest_child;
 	struct mon_child chan_child;
+	struct mon_child gate_child;
 	struct mon_child fs[MON_MAX_FS];
 	size_t n_fs;
 
@@ -76,15 +85,35 @@ struct monitor {
 };
 
 /* children.c */
-SB_MUST_CHECK int mon_start_channel(struct monitor *m, int *ret_guest_end, struct sb_err *err);
+/* @front: front socket for the net gate's streams, or -1; borrowed */
+SB_MUST_CHECK int mon_start_channel(struct monitor *m, int front, int *ret_guest_end,
+				    struct sb_err *err);
+/* Spawn a helper of ours with its socket as descriptor 3 and @extra as 4, 5, ... */
+SB_MUST_CHECK int mon_spawn(struct monitor *m, struct mon_child *c, const char *role,
+			    const char *const *argv, int sock, const int *extra, size_t n_extra,
+			    struct sb_err *err);
 SB_MUST_CHECK int mon_start_fs(struct monitor *m, int guest_ends[MON_MAX_FS], struct sb_err *err);
 SB_MUST_CHECK int mon_watch(struct monitor *m, struct mon_child *c, const char *role, pid_t pid,
 			    int *pidfd, sb_io_fn *fn);
 void mon_record_pid(struct monitor *m, pid_t pid);
 void mon_kill(struct mon_child *c);
 
+/* net.c: the net gate and who looks at it */
+/* @ret_front: the other end of the gate's front socket, owned by the caller */
+SB_MUST_CHECK int mon_start_gate(struct monitor *m, int *ret_front, struct sb_err *err);
+/* The command line may take more: pass the held event on and read the gate again. */
+void mon_gate_resume(struct monitor *m);
+/* The guest is gone: let the gate tell what it holds and leave. */
+void mon_gate_leave(struct monitor *m);
+/* After the gate's end: pass on what it said last. */
+void mon_gate_drain(struct monitor *m);
+
 /* session.c: the state machine */
 void mon_on_cli(struct sb_io *io, uint32_t events);
 void mon_child_ended(struct mon_child *c);
+/* The session cannot go on: its outcome, unless there is one, and the end of everything. */
+void mon_end(struct monitor *m, uint32_t fail, const char *text);
+/* Start the command if guest and gate are both ready. */
+void mon_run_when_ready(struct monitor *m);
 
 #endif

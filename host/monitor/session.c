@@ -5,16 +5,19 @@
  * one counts from the guest's word that the command runs; a guest that does not give its word gains
  * no more than SILENCE_GRACE.
  *
- *   STARTING  processes started; READY moves on, the guest's end or FAILED ends it
+ *   STARTING  processes started; READY of the guest and NET_UP of the net gate, if there is one,
+ *             move on; the guest's end or FAILED ends it
  *   RUNNING   the command runs; EXITED is the normal outcome
  *   CLOSING   the guest is asked to sync and leave (CHAN_CLOSE); at most CLOSE_GRACE
- *   REAPING   guest killed, then all helpers; when the last one is reaped: destroy, remove, DONE
+ *   REAPING   guest killed, then all helpers (the net gate after GATE_GRACE: it may hold events to
+ *             tell); when the last one is reaped: destroy, remove, DONE
  *
  * A cancel or time-out in RUNNING settles the outcome at once, passes the signal on, and gives the
  * command until `grace` before SIGKILL and again before CLOSING is skipped.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -37,6 +40,7 @@
 #define KILL_GRACE (3 * S_NS)    /* from SIGKILL inside the guest to the end of the guest */
 #define SUSPICION_GRACE S_NS     /* from an echo of the guest's end to believing it */
 #define SILENCE_GRACE (20 * S_NS) /* for the guest to say that the command runs */
+#define GATE_GRACE (S_NS / 2)    /* for the net gate to tell what it holds, once the guest is gone */
 #define START_SLACK (3 * S_NS)   /* the channel's own deadline fires first */
 
 static void begin_reaping(struct monitor *m);
@@ -61,10 +65,25 @@ static void to_chan(struct monitor *m, uint16_t type, const void *p, size_t len)
 		sb_debug("message %u to the channel was lost", type);
 }
 
+/* STARTED and DONE wait for a slow reader; the many events of the net gate do not. */
 static void to_cli(struct monitor *m, uint16_t type, const void *p, size_t len)
 {
-	if (!m->cli_gone && sb_ipc_send(m->cli, type, p, len, NULL, 0) < 0)
+	struct pollfd pfd = { .fd = m->cli, .events = POLLOUT };
+	int r = -EAGAIN;
+
+	while (!m->cli_gone && r == -EAGAIN) {
+		r = sb_ipc_send(m->cli, type, p, len, NULL, 0);
+		if (r == -EAGAIN && poll(&pfd, 1, -1) < 0 && errno != EINTR)
+			r = -errno;
+	}
+	if (r < 0)
 		sb_debug("message %u to the command line was lost", type);
+}
+
+void mon_end(struct monitor *m, uint32_t fail, const char *text)
+{
+	settle(m, fail, "%s", text);
+	begin_reaping(m);
 }
 
 /* ---- the end ---- */
@@ -101,6 +120,7 @@ static void finish(struct monitor *m)
 	m->state = MON_GONE;
 	sb_timer_del(&m->timer);
 	sb_timer_del(&m->grace);
+	mon_gate_drain(m);
 	if (m->have_guest && m->provider->destroy(&m->guest, &err) < 0)
 		sb_debug("destroy: %s", err.text);
 	m->have_guest = false;
@@ -121,12 +141,19 @@ static void finish(struct monitor *m)
 
 static bool all_reaped(const struct monitor *m)
 {
-	if (m->guest_child.pid > 0 || m->chan_child.pid > 0)
+	if (m->guest_child.pid > 0 || m->chan_child.pid > 0 || m->gate_child.pid > 0)
 		return false;
 	for (size_t i = 0; i < m->n_fs; i++)
 		if (m->fs[i].pid > 0)
 			return false;
 	return true;
+}
+
+static void on_gate_late(struct sb_timer *t)
+{
+	struct monitor *m = t->owner;
+
+	mon_kill(&m->gate_child);
 }
 
 static void begin_reaping(struct monitor *m)
@@ -142,6 +169,10 @@ static void begin_reaping(struct monitor *m)
 	mon_kill(&m->chan_child);
 	for (size_t i = 0; i < m->n_fs; i++)
 		mon_kill(&m->fs[i]);
+	if (m->gate_child.pid > 0) {
+		mon_gate_leave(m);
+		sb_timer_set(m->loop, &m->grace, GATE_GRACE, on_gate_late, m);
+	}
 	if (all_reaped(m))
 		finish(m);
 }
@@ -346,14 +377,14 @@ static void on_guest(struct sb_io *io, uint32_t events)
 
 /* ---- messages of the channel process ---- */
 
-static void on_ready(struct monitor *m)
+void mon_run_when_ready(struct monitor *m)
 {
 	struct sb_ipc_run run = {
 		.cmd = 0, .rows = m->rows, .cols = m->cols, .terminals = m->start.terminals
 	};
 	int r;
 
-	if (m->state != MON_STARTING)
+	if (m->state != MON_STARTING || !m->guest_ready || !m->gate_up)
 		return;
 	m->state = MON_RUNNING;
 	arm_timeout(m, SILENCE_GRACE);
@@ -389,7 +420,8 @@ static int on_chan_message(struct monitor *m, const struct sb_ipc_msg *msg)
 	case SB_IPC_READY:
 		if (!sb_ipc_get(msg, 0, 0))
 			return -EBADMSG;
-		on_ready(m);
+		m->guest_ready = true;
+		mon_run_when_ready(m);
 		return 0;
 	case SB_IPC_STARTED:
 		p = sb_ipc_get(msg, sizeof(struct sb_ipc_started), 0);
@@ -484,7 +516,7 @@ static int load_plan(struct monitor *m, struct sb_err *err)
 	return sb_plan_parse(bytes, (size_t)st.st_size, &m->plan, err);
 }
 
-static int start_guest(struct monitor *m, int guest_end, struct sb_err *err)
+static int start_guest(struct monitor *m, int guest_end, int front, struct sb_err *err)
 {
 	int ends[MON_MAX_FS];
 	struct sb_start s = { .plan = m->plan,
@@ -492,7 +524,7 @@ static int start_guest(struct monitor *m, int guest_end, struct sb_err *err)
 			      .session_dir = m->session_dir,
 			      .session_path = m->session_path,
 			      .carrier = guest_end,
-			      .net_front = -1,
+			      .net_front = m->provider->is_vm ? -1 : front,
 			      .fs_socks = ends,
 			      .public_key = m->start.public_key,
 			      .console = m->console };
@@ -524,6 +556,7 @@ static int start_guest(struct monitor *m, int guest_end, struct sb_err *err)
 static int start_session(struct monitor *m, struct sb_err *err)
 {
 	sb_autofd int guest_end = -1;
+	sb_autofd int front = -1;
 	int r = load_plan(m, err);
 
 	if (r < 0) {
@@ -540,11 +573,14 @@ static int start_session(struct monitor *m, struct sb_err *err)
 	if (m->console < 0 || m->pids < 0)
 		return sb_err_set(err, -errno, "cannot write to %s: %s", m->session_path,
 				  strerror(errno));
-	r = mon_start_channel(m, &guest_end, err);
+	m->gate_up = m->plan->net.mode == SB_NET_NONE;
+	r = m->gate_up ? 0 : mon_start_gate(m, &front, err);
+	if (r == 0)
+		r = mon_start_channel(m, m->provider->is_vm ? front : -1, &guest_end, err);
 	if (r == 0)
 		r = sb_io_set(m->loop, &m->chan_io, m->chan, EPOLLIN, on_chan, m);
 	if (r == 0)
-		r = start_guest(m, guest_end, err);
+		r = start_guest(m, guest_end, front, err);
 	return r;
 }
 
@@ -588,14 +624,17 @@ void mon_on_cli(struct sb_io *io, uint32_t events)
 	struct monitor *m = io->owner;
 	sb_automsg struct sb_ipc_msg msg = { 0 };
 	const void *p;
-	int r = sb_ipc_recv(m->cli, &msg);
+	int r;
 
-	(void)events;
+	if ((events & EPOLLOUT) != 0)
+		mon_gate_resume(m);
+	r = sb_ipc_recv(m->cli, &msg);
 	if (r == -EAGAIN)
 		return;
 	if (r != 0) { /* the command line died or misbehaves: nobody waits for a result */
 		sb_io_del(&m->cli_io);
 		m->cli_gone = true;
+		mon_gate_resume(m);
 		settle(m, SB_FAIL_CANCELLED, "the command line program is gone");
 		if (m->state == MON_RUNNING)
 			kill_command(m); /* then EXITED leads to an orderly close */

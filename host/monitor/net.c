@@ -1,0 +1,236 @@
+/*
+ * The monitor's side of the net gate. The gate is started before the guest and gets ready while the
+ * guest boots. Its events go on to the command line, one at a time: when the command line does not
+ * take one, the gate is not read until it does, and the gate merges and counts meanwhile. So a stuck
+ * reader costs no memory here and never blocks the monitor.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "monitor.h"
+
+#define DRAIN_MAX 4096 /* messages of a gate that has ended; its socket holds fewer */
+
+/* Return: whether the gate may be read on. */
+static bool pass_event(struct monitor *m, const struct sb_ipc_net_event *ev)
+{
+	int r = m->cli_gone ? 0 : sb_ipc_send(m->cli, SB_IPC_NET_EVENT, ev, sizeof(*ev), NULL, 0);
+
+	if (r == -EAGAIN) {
+		m->held = *ev;
+		m->have_held = true;
+		return false;
+	}
+	if (r < 0)
+		sb_debug("an event was lost: %s", strerror(-r));
+	return true;
+}
+
+/* Return: 0; 1 = held; -EBADMSG. */
+static int on_gate_message(struct monitor *m, const struct sb_ipc_msg *msg)
+{
+	const void *p;
+
+	switch (msg->type) {
+	case SB_IPC_NET_UP:
+		if (!sb_ipc_get(msg, 0, 0) || m->gate_up)
+			return -EBADMSG;
+		m->gate_up = true;
+		mon_run_when_ready(m);
+		return 0;
+	case SB_IPC_NET_EVENT:
+		p = sb_ipc_get(msg, sizeof(struct sb_ipc_net_event), 0);
+		if (!p)
+			return -EBADMSG;
+		return pass_event(m, p) ? 0 : 1;
+	case SB_IPC_FAILED: {
+		struct sb_ipc_failed f;
+
+		p = sb_ipc_get(msg, sizeof(f), 0);
+		if (!p)
+			return -EBADMSG;
+		memcpy(&f, p, sizeof(f));
+		f.text[sizeof(f.text) - 1] = '\0';
+		if (f.fail < SB_FAIL_PLAN || f.fail > SB_FAIL_INTERNAL)
+			f.fail = SB_FAIL_INTERNAL;
+		mon_end(m, f.fail, f.text[0] ? f.text : "the net gate failed");
+		return 0;
+	}
+	default:
+		return -EBADMSG;
+	}
+}
+
+static void gate_done(struct monitor *m)
+{
+	sb_io_del(&m->gate_io);
+	sb_fd_close(&m->gate);
+}
+
+static void on_gate(struct sb_io *io, uint32_t events)
+{
+	struct monitor *m = io->owner;
+	sb_automsg struct sb_ipc_msg msg = { 0 };
+	int r = sb_ipc_recv(m->gate, &msg);
+
+	(void)events;
+	if (r == -EAGAIN)
+		return;
+	if (r == 0) {
+		r = on_gate_message(m, &msg);
+		if (r == 0)
+			return;
+		if (r == 1) {
+			sb_io_del(&m->gate_io); /* not even its end until there is room */
+			if (sb_io_want(&m->cli_io, EPOLLIN | EPOLLOUT) == 0)
+				return;
+			r = -EIO;
+		}
+	}
+	gate_done(m);
+	if (r == SB_IPC_EOF && m->gate_child.pid > 0)
+		return; /* its end is told by its descriptor, with the reason */
+	if (m->state < MON_REAPING)
+		mon_end(m, SB_FAIL_INTERNAL, "the net gate sent a malformed message");
+}
+
+void mon_gate_resume(struct monitor *m)
+{
+	if (!m->have_held)
+		return;
+	m->have_held = false;
+	if (!pass_event(m, &m->held))
+		return;
+	if (!m->cli_gone && sb_io_want(&m->cli_io, EPOLLIN) < 0)
+		sb_debug("the command line's socket cannot be watched");
+	if (m->gate >= 0 && sb_io_set(m->loop, &m->gate_io, m->gate, EPOLLIN, on_gate, m) < 0)
+		mon_end(m, SB_FAIL_INTERNAL, "the net gate cannot be watched");
+}
+
+void mon_gate_leave(struct monitor *m)
+{
+	sb_io_del(&m->viewers_io);
+	sb_fd_close(&m->viewers);
+	if (m->gate >= 0 && shutdown(m->gate, SHUT_WR) < 0)
+		mon_kill(&m->gate_child);
+}
+
+void mon_gate_drain(struct monitor *m)
+{
+	sb_io_del(&m->viewers_io);
+	sb_fd_close(&m->viewers);
+	sb_io_del(&m->gate_io);
+	if (m->gate < 0)
+		return;
+	if (!m->cli_gone && sb_fd_set_nonblock(m->cli, false) == 0) {
+		if (m->have_held)
+			(void)pass_event(m, &m->held);
+		for (int i = 0; i < DRAIN_MAX; i++) {
+			sb_automsg struct sb_ipc_msg msg = { 0 };
+			const void *p;
+
+			if (sb_ipc_recv(m->gate, &msg) != 0)
+				break;
+			p = sb_ipc_get(&msg, sizeof(struct sb_ipc_net_event), 0);
+			if (msg.type == SB_IPC_NET_EVENT && p)
+				(void)pass_event(m, p);
+		}
+	}
+	m->have_held = false;
+	sb_fd_close(&m->gate);
+}
+
+/* ---- sendbox net ---- */
+
+static void on_viewer(struct sb_io *io, uint32_t events)
+{
+	struct monitor *m = io->owner;
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+	sb_autofd int fd = accept4(m->viewers, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	(void)events;
+	if (fd < 0) {
+		if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
+			return;
+		sb_debug("sendbox net: accept: %s", strerror(errno));
+		sb_io_del(&m->viewers_io);
+		return;
+	}
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.uid != geteuid()) {
+		sb_debug("sendbox net: a caller of another user was turned away");
+		return;
+	}
+	if (m->gate < 0 || sb_ipc_send(m->gate, SB_IPC_NET_CLIENT, NULL, 0, &fd, 1) < 0)
+		sb_debug("sendbox net: a caller could not be passed on");
+}
+
+/* The path through /proc: that of the directory may be longer than a socket's address. */
+static int listen_viewers(struct monitor *m, struct sb_err *err)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	sb_autofd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	mode_t mask = umask(0177);
+	int r = 0;
+
+	(void)snprintf(sa.sun_path, sizeof(sa.sun_path), "/proc/self/fd/%d/net.sock",
+		       m->session_dir);
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&sa, sizeof(sa)) < 0 || listen(fd, 8) < 0)
+		r = -errno;
+	(void)umask(mask);
+	if (r == 0)
+		r = sb_io_set(m->loop, &m->viewers_io, fd, EPOLLIN, on_viewer, m);
+	if (r < 0)
+		return sb_err_set(err, r, "cannot listen on %s/net.sock: %s", m->session_path,
+				  strerror(-r));
+	m->viewers = sb_fd_take(&fd);
+	return 0;
+}
+
+int mon_start_gate(struct monitor *m, int *ret_front, struct sb_err *err)
+{
+	static const char *const argv[] = { "sendbox-net", NULL };
+	sb_autofd int front_gate = -1;
+	sb_autofd int front_guest = -1;
+	sb_autofd int theirs = -1;
+	struct sb_ipc_net_start msg = { 0 };
+	int fds[2];
+	int sv[2];
+	int r;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
+		return sb_err_set(err, -errno, "socketpair: %s", strerror(errno));
+	front_gate = sv[0];
+	front_guest = sv[1];
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
+		return sb_err_set(err, -errno, "socketpair: %s", strerror(errno));
+	m->gate = sv[0];
+	theirs = sv[1];
+	r = sb_fd_set_nonblock(m->gate, true);
+	if (r < 0)
+		return sb_err_set(err, r, "the net gate's socket: %s", strerror(-r));
+	r = mon_spawn(m, &m->gate_child, "net gate", argv, theirs, NULL, 0, err);
+	if (r < 0)
+		return r;
+	memcpy(msg.signature, m->start.signature, sizeof(msg.signature));
+	memcpy(msg.public_key, m->start.public_key, sizeof(msg.public_key));
+	fds[0] = front_gate;
+	fds[1] = m->plan_memfd;
+	r = sb_ipc_send(m->gate, SB_IPC_NET_START, &msg, sizeof(msg), fds, 2);
+	if (r == 0)
+		r = sb_io_set(m->loop, &m->gate_io, m->gate, EPOLLIN, on_gate, m);
+	if (r < 0)
+		return sb_err_set(err, r, "cannot reach the net gate: %s", strerror(-r));
+	r = listen_viewers(m, err);
+	if (r < 0)
+		return r;
+	*ret_front = sb_fd_take(&front_guest);
+	return 0;
+}
