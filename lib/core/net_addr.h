@@ -45,6 +45,10 @@ struct sb_cidr {
 };
 /* "10.0.0.0/8", "fd00::/8", or an address alone; host bits must be zero. Return: 0; -EINVAL. */
 SB_MUST_CHECK int sb_cidr_parse(const char *s, size_t len, struct sb_cidr *ret);
+#define SB_CIDR_TEXT (SB_ADDR_TEXT + 4)
+/* The canonical text: an address alone without "/". */
+void sb_cidr_format(const struct sb_cidr *c, char out[SB_CIDR_TEXT]);
+/* An IPv6 network has no IPv4 address, not even ::/0. */
 bool sb_cidr_has(const struct sb_cidr *c, const struct sb_addr *a);
 
 #endif
