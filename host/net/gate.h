@@ -73,6 +73,13 @@ SB_MUST_CHECK int dns_add_udp(struct dns *d, int *fd);
 SB_MUST_CHECK int dns_add_tagged(struct dns *d, int *fd);
 /* A TCP connection to port 53 of any address; taken. */
 SB_MUST_CHECK int dns_add_tcp(struct dns *d, int *fd);
+/*
+ * Before an allowed name is looked up that the guest gave without asking here (a proxy request):
+ * names beneath wildcards have a budget of new ones a minute, however they are asked for.
+ * @v: the verdict about the name. Return: SB_NET_OK or SB_NET_DNS_NEW_NAMES.
+ */
+SB_MUST_CHECK enum sb_net_reason dns_admit(struct dns *d, const char *name,
+					   const struct sb_net_verdict *v);
 
 /* --- event.c --- */
 /* Tell the monitor and every viewer. Time and count (when 0) are filled in. Never blocks: equal
@@ -81,6 +88,8 @@ void event_send(struct gate *g, const struct sb_ipc_net_event *ev);
 /* Fill name, port, reason and rule text from a verdict. */
 void event_fill(struct sb_ipc_net_event *ev, const char *target, uint16_t port,
 		const struct sb_net_verdict *v);
+/* Before the socket to the monitor closes: tell what waits (up to a second) and free. */
+void events_done(struct gate *g);
 
 /* --- viewer.c --- */
 SB_MUST_CHECK int viewer_new(struct gate *g, int *fd);
