@@ -54,7 +54,7 @@ enum sb_ipc_type {
 	SB_IPC_NET_WATCH = 96,  /* struct sb_ipc_net_watch */
 	SB_IPC_NET_AMEND = 97,  /* struct sb_ipc_net_amend and then the amendment's bytes */
 	SB_IPC_NET_FLOW = 98,   /* gate: struct sb_ipc_net_flow, one a connection */
-	SB_IPC_NET_END = 99,    /* gate: struct sb_ipc_failed; fail = 0: listed, amended */
+	SB_IPC_NET_END = 99,    /* gate: struct sb_ipc_net_end; after the list, or an amendment */
 };
 
 struct sb_ipc_start {
@@ -116,6 +116,13 @@ struct sb_ipc_net_flow {
 	uint64_t opened_ns;         /* CLOCK_REALTIME */
 	uint8_t open;
 	uint8_t reserved[7];
+};
+struct sb_ipc_net_end {
+	uint32_t fail;  /* 0 = listed, amended; else an errno: ESTALE = sequence number of an
+			 * amendment is not seq + 1, ENOENT = a rule to remove is not there */
+	uint32_t reserved;
+	uint64_t seq;   /* of the last amendment, 0 = none yet */
+	char text[496]; /* NUL-terminated; why it failed */
 };
 struct sb_ipc_resize {
 	uint32_t cmd; /* command id; 0 = the plan's command */
