@@ -2,13 +2,13 @@
  * Theory of operation
  *
  * States of the channel: CHAN_WAIT_HELLO (guest) or CHAN_WAIT_REPLY (host) -> CHAN_OPEN ->
- * CHAN_DEAD. A stream has a state for each direction (TX_*, RX_*); it starts with the host's OPEN
- * and ends when each side has sent its RESET, which is the last frame of that side for the
+ * CHAN_DEAD. A stream has a state for each direction (TX_*, RX_*); it starts with the OPEN of one
+ * end (the guest's for NET, the host's for all others) and ends when each side has sent its RESET, which is the last frame of that side for the
  * stream; EOF is the promise of no more DATA before it. A RESET after EOF loses nothing: what was
  * received is still delivered. A RESET without EOF abandons the stream at the receiver at once.
  * Either end forgets the stream when its own RESET is sealed and the peer's has arrived, so an
- * identifier that is not in the table is always a violation, and the host never has more streams
- * than the guest has room for.
+ * identifier that is not in the table is always a violation, and neither end ever has more
+ * streams than the other has room for.
  *
  * Output: frames gather in unsealed records ("slots") of three priorities. Sealing, which fixes
  * the order, happens as late as possible: at most SEALED_MAX records wait for the carrier, so a
@@ -20,8 +20,9 @@
  *
  * What an attacker on the carrier controls: before the handshake completes, 52 bytes; afterwards
  * only a peer with the session key gets anything but a dead channel. A hostile peer with the key
- * (the guest) can fill 64 windows and one control message; everything else it could send is
- * checked against the state and kills the channel.
+ * (the guest) can fill the windows of 64 + max_net streams and one control message; everything else
+ * it could send is checked against the state and kills the channel. Nothing is done for all streams
+ * of the table at once: what is due to a stream is found in a list (link.wait, link.due).
  *
  * Callbacks may call every function of chan.h; sb_chan_free inside one is put off until the
  * channel is off the stack. The channel dies quietly: chan_die only notes the cause, and
@@ -54,7 +55,10 @@ void chan_enter(struct sb_chan *c)
 bool chan_leave(struct sb_chan *c)
 {
 	c->busy--;
-	if (c->busy > 0 || !c->free_pending)
+	if (c->busy > 0)
+		return false;
+	stream_bury(c);
+	if (!c->free_pending)
 		return false;
 	(void)sb_chan_free(c);
 	return true;
@@ -399,6 +403,9 @@ static int start(struct sb_chan *c, const struct sb_chan_config *cfg)
 	c->in = malloc(IN_ROOM);
 	if (!c->in)
 		return -ENOMEM;
+	r = table_init(c, cfg->max_net);
+	if (r < 0)
+		return r;
 	sb_noise_init(&c->noise, role, cfg->psk, cfg->prologue, cfg->prologue_len, NULL);
 	c->state = cfg->role == SB_CHAN_HOST ? CHAN_WAIT_REPLY : CHAN_WAIT_HELLO;
 	r = watch(c);
@@ -413,7 +420,7 @@ int sb_chan_new(const struct sb_chan_config *cfg, struct sb_chan **ret)
 	int r;
 
 	if ((cfg->role != SB_CHAN_HOST && cfg->role != SB_CHAN_GUEST) || !cfg->ops ||
-	    !cfg->ops->control || !cfg->ops->closed)
+	    !cfg->ops->control || !cfg->ops->closed || cfg->max_net > SB_CHAN_MAX_NET)
 		return -EINVAL;
 	c = calloc(1, sizeof(*c));
 	if (!c)
@@ -424,7 +431,6 @@ int sb_chan_new(const struct sb_chan_config *cfg, struct sb_chan **ret)
 	c->role = cfg->role;
 	c->fd_in = cfg->fd_in;
 	c->fd_out = cfg->fd_out;
-	c->next_id = 1;
 	sb_buf_init(&c->ctl, SB_CTL_MAX);
 	r = start(c, cfg);
 	if (r < 0) {
@@ -449,7 +455,7 @@ struct sb_chan *sb_chan_free(struct sb_chan *c)
 	}
 	silence(c);
 	sb_timer_del(&c->farewell);
-	stream_free_all(c);
+	table_done(c);
 	queue_done(c);
 	sb_buf_done(&c->ctl);
 	if (c->in)

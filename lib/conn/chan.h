@@ -30,9 +30,14 @@ enum sb_stream_kind {
 };
 
 #define SB_CHAN_MAX_STREAMS 64          /* opened by the host */
-#define SB_CHAN_MAX_NET 4096            /* opened by the guest; see sb_chan_config.max_net */
+#define SB_CHAN_NET_SPARE 8             /* for DNS, and for connections that will be refused */
+#define SB_CHAN_MAX_NET (4096 + SB_CHAN_NET_SPARE) /* opened by the guest; bound of max_net */
 #define SB_CHAN_WINDOW (1U << 20)       /* bytes in flight per stream and direction */
 #define SB_CHAN_NET_WINDOW (256U << 10) /* the same for SB_STREAM_NET */
+
+/* sb_chan_config.max_net for @plan (struct sb_plan *): the same number at both ends. */
+#define SB_CHAN_NET_ROOM(plan)                                                                     \
+	((plan)->net.mode == SB_NET_NONE ? 0U : (plan)->net.max_connections + SB_CHAN_NET_SPARE)
 
 struct sb_chan_ops {
 	/* Handshake complete; streams may be opened, control messages sent. */
@@ -52,7 +57,8 @@ struct sb_stream_ops {
 	/* Bytes arrived. Return how many were taken; fewer than @len means the sink is full: the
 	 * rest waits inside (never more than the window) until sb_stream_resume(). */
 	size_t (*data)(struct sb_stream *s, const uint8_t *p, size_t len);
-	/* The peer will send no more and everything was taken by data(). */
+	/* The peer will send no more and everything was taken by data(). When it takes no more
+	 * either, reset() follows, unless this side has sent its EOF. */
 	void (*eof)(struct sb_stream *s);
 	/* The peer abandoned the stream: forget it (do not close it). */
 	void (*reset)(struct sb_stream *s);
@@ -68,13 +74,13 @@ struct sb_chan_config {
 	uint8_t psk[32];       /* copied, wiped after the handshake */
 	const void *prologue;  /* what both ends must agree on: plan digest, session id */
 	size_t prologue_len;
-	uint32_t max_net;      /* NET streams alive at a time; the same number at both ends (from
-				* the plan); 0 = none: an OPEN kills the channel */
+	uint32_t max_net;      /* NET streams alive at a time, SB_CHAN_NET_ROOM at both ends;
+				* 0 = none: an OPEN kills the channel */
 	const struct sb_chan_ops *ops;
 	void *owner;
 };
 
-/* Start the handshake. Return: 0; -ENOMEM; -errno. */
+/* Start the handshake. Return: 0; -ENOMEM; -EINVAL; -errno. */
 SB_MUST_CHECK int sb_chan_new(const struct sb_chan_config *cfg, struct sb_chan **ret);
 struct sb_chan *sb_chan_free(struct sb_chan *c);
 void *sb_chan_owner(const struct sb_chan *c);
@@ -85,8 +91,11 @@ SB_MUST_CHECK int sb_chan_control(struct sb_chan *c, const uint8_t *msg, size_t 
 /* Whether everything queued was handed to the carrier. */
 bool sb_chan_flushed(const struct sb_chan *c);
 
-/* NET: guest only, the other kinds: host only. Return: 0; -ENOBUFS (too many streams);
- * -ENOTCONN. */
+/*
+ * NET (@cmd 0): guest only, the other kinds: host only. A stream counts as alive until both ends
+ * closed it and it was forgotten here.
+ * Return: 0; -ENOBUFS (too many streams alive); -ENOMEM; -ENOTCONN.
+ */
 SB_MUST_CHECK int sb_stream_open(struct sb_chan *c, enum sb_stream_kind kind, uint32_t cmd,
 				 const struct sb_stream_ops *ops, void *owner,
 				 struct sb_stream **ret);

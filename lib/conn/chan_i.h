@@ -1,16 +1,20 @@
 #ifndef SB_CONN_CHAN_I_H
 #define SB_CONN_CHAN_I_H
-/* Shared by chan.c, queue.c and stream.c only; see the theory of operation in chan.c. */
+/* Shared by chan.c, queue.c, stream.c and table.c; see the theory of operation in chan.c. */
+#include <stddef.h>
+
 #include "conn/chan.h"
 #include "crypto/noise.h"
 #include "wire/ctl.h"
 #include "wire/record.h"
 
+#define HOST_IDS_END 0x80000000U /* the host's identifiers are smaller, the guest's larger */
+
 /* Priorities of the output queue, most urgent first. */
 enum chan_class {
 	CLASS_CONTROL = 0, /* CONTROL, OPEN, CREDIT */
 	CLASS_INTERACTIVE, /* TERMINAL, STDIN */
-	CLASS_BULK,        /* STDOUT, STDERR */
+	CLASS_BULK,        /* STDOUT, STDERR, NET */
 	N_CLASSES,
 };
 
@@ -51,9 +55,18 @@ struct slot_list {
 	uint32_t n;
 };
 
+/* Circular, the head is a link of its own; an entry that is in no list is zero. */
+struct link {
+	struct link *next;
+	struct link *prev;
+};
+
 struct sb_stream {
 	struct sb_chan *chan;
-	uint32_t id; /* 0 = free entry */
+	struct sb_stream *next; /* in its bucket of the table, or in the graveyard */
+	struct link wait;       /* blocked, with credit: waits for room in the queue */
+	struct link due;        /* has credit to give back */
+	uint32_t id;            /* 0 = dead: the memory stays until the stack is clear */
 	uint32_t cmd;
 	uint8_t kind;  /* enum sb_stream_kind */
 	uint8_t class; /* enum chan_class of its DATA, EOF, RESET */
@@ -67,7 +80,7 @@ struct sb_stream {
 	bool eof_told;
 	bool delivering; /* inside ops->data() */
 	bool resume_again;
-	bool credit_due;
+	uint32_t window;    /* bytes, of either direction */
 	uint32_t tx_credit; /* bytes we may still send */
 	uint32_t rx_credit; /* bytes the peer may still send */
 	uint32_t rx_taken;  /* bytes the sink took that were not given back yet */
@@ -116,11 +129,18 @@ struct sb_chan {
 	struct sb_stream *reserved_for;
 	uint32_t reserved_at; /* offset of the reserved payload in the text */
 	uint32_t reserved_len;
-	bool credits_due;
+	struct link due;            /* streams with credit to give back */
+	struct link wait[N_CLASSES]; /* streams that wait for room in the queue, longest first */
 
-	uint32_t next_id; /* host: of the next stream; guest: that it must have */
-	uint32_t wake_from;
-	struct sb_stream streams[SB_CHAN_MAX_STREAMS];
+	struct sb_stream **table; /* owned; buckets by id */
+	uint32_t mask;            /* buckets - 1 */
+	uint32_t salt;            /* the guest chooses which of its streams live long */
+	struct sb_stream *grave;  /* freed while a callback might still look at them */
+	uint32_t next_id;         /* of the host's next stream */
+	uint32_t next_net;        /* of the guest's */
+	uint32_t n_host;          /* alive */
+	uint32_t n_net;
+	uint32_t max_net;
 
 	int busy; /* depth of callbacks that may free the channel */
 	bool free_pending;
@@ -141,11 +161,25 @@ bool queue_empty(const struct sb_chan *c);
 void queue_done(struct sb_chan *c);
 struct slot *queue_raw(struct sb_chan *c); /* a slot for a handshake message, sealed list */
 
-/* stream.c */
-struct sb_stream *stream_find(struct sb_chan *c, uint32_t id);
-int stream_frame(struct sb_chan *c, const struct sb_frame *f, const char **why);
+/* table.c */
+int table_init(struct sb_chan *c, uint32_t max_net);
+void table_done(struct sb_chan *c);
+struct sb_stream *stream_find(const struct sb_chan *c, uint32_t id);
+struct sb_stream *stream_new(struct sb_chan *c, uint32_t id); /* counted; NULL = no memory */
 void stream_free(struct sb_stream *s);
 void stream_free_all(struct sb_chan *c);
+void stream_bury(struct sb_chan *c); /* the stack is clear */
+bool stream_room(const struct sb_chan *c, bool net); /* whether one more may live */
+void link_init(struct link *head);
+void link_add(struct link *head, struct link *l); /* at the end, unless it is in a list */
+void link_del(struct link *l);
+bool link_none(const struct link *head);
+#define stream_of(l, member)                                                                       \
+	((struct sb_stream *)(void *)((char *)(l) - offsetof(struct sb_stream, member)))
+
+/* stream.c */
+int stream_frame(struct sb_chan *c, const struct sb_frame *f, const char **why);
+void stream_block(struct sb_stream *s); /* it found no space */
 void stream_reset_sealed(struct sb_chan *c, uint32_t id);
 void stream_queue_credits(struct sb_chan *c);
 void stream_wake(struct sb_chan *c);

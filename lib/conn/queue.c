@@ -1,7 +1,7 @@
 /*
  * The output queue: unsealed records by priority, a few sealed ones in front of the carrier.
- * Bounds: control by sb_chan_control and one OPEN, CREDIT a stream; the other classes by
- * slots_max for data, over which only EOF and RESET frames (one each a stream) may go.
+ * Bounds: control by sb_chan_control, one OPEN a stream, and CREDIT only while little else waits
+ * (stream_queue_credits); the other classes by slots_max for data, over which only EOF and RESET frames (one each a stream) may go.
  */
 #include "chan_i.h"
 
@@ -154,7 +154,7 @@ size_t sb_stream_space(const struct sb_stream *s)
 	if (s->chan->state == CHAN_OPEN && s->tx == TX_OPEN && s->rx != RX_RESET)
 		n = queue_space(s->chan, s);
 	if (n == 0) /* remembered, though the question changes nothing else */
-		((struct sb_stream *)(uintptr_t)s)->blocked = true;
+		stream_block((struct sb_stream *)(uintptr_t)s);
 	return n;
 }
 
@@ -305,13 +305,13 @@ static int seal_some(struct sb_chan *c)
 {
 	if (c->state != CHAN_OPEN)
 		return 0; /* only a handshake message may wait */
-	if (c->credits_due)
-		stream_queue_credits(c);
 	while (c->sealed.n < SEALED_MAX) {
-		struct slot_list *l = pick(c);
+		struct slot_list *l;
 		int r;
 
-		if (!l)
+		stream_queue_credits(c);
+		l = pick(c);
+		if (!l || c->state != CHAN_OPEN)
 			return 0;
 		r = seal(c, pop(l));
 		if (r < 0)
@@ -386,7 +386,7 @@ int queue_send(struct sb_chan *c)
 
 bool queue_empty(const struct sb_chan *c)
 {
-	if (c->sealed.head || c->credits_due)
+	if (c->sealed.head || !link_none(&c->due))
 		return false;
 	for (int i = 0; i < N_CLASSES; i++)
 		if (c->queue[i].head)

@@ -1,16 +1,8 @@
-/* The streams of a channel: table, states, credit, delivery. See the theory in chan.c. */
+/* The streams of a channel: states, credit, delivery. See the theory in chan.c. */
 #include "chan_i.h"
 
 #include <errno.h>
 #include <string.h>
-
-struct sb_stream *stream_find(struct sb_chan *c, uint32_t id)
-{
-	for (size_t i = 0; i < SB_CHAN_MAX_STREAMS; i++)
-		if (c->streams[i].id == id)
-			return &c->streams[i];
-	return NULL;
-}
 
 static void drop_buffer(struct sb_stream *s)
 {
@@ -21,44 +13,32 @@ static void drop_buffer(struct sb_stream *s)
 	s->room = 0;
 }
 
-void stream_free(struct sb_stream *s)
+/* Who sends on which kind: the host on STDIN, TERMINAL, NET, the guest on all but STDIN. */
+static struct sb_stream *set_up(struct sb_chan *c, uint32_t id, enum sb_stream_kind kind,
+				uint32_t cmd)
 {
-	struct sb_chan *c = s->chan;
-
-	if (c->reserved_for == s) {
-		c->reserved->reserved = false;
-		c->reserved = NULL;
-		c->reserved_for = NULL;
-	}
-	drop_buffer(s);
-	*s = (struct sb_stream){ .chan = c };
-}
-
-void stream_free_all(struct sb_chan *c)
-{
-	for (size_t i = 0; i < SB_CHAN_MAX_STREAMS; i++)
-		if (c->streams[i].id != 0)
-			stream_free(&c->streams[i]);
-}
-
-/* Who sends on which kind: the host on STDIN and TERMINAL, the guest on all but STDIN. */
-static void set_up(struct sb_chan *c, struct sb_stream *s, uint32_t id, enum sb_stream_kind kind,
-		   uint32_t cmd)
-{
-	bool host_sends = kind == SB_STREAM_STDIN || kind == SB_STREAM_TERMINAL;
+	bool host_sends = kind == SB_STREAM_STDIN || kind == SB_STREAM_TERMINAL ||
+			  kind == SB_STREAM_NET;
 	bool guest_sends = kind != SB_STREAM_STDIN;
 	bool host = c->role == SB_CHAN_HOST;
 	bool receives = host ? guest_sends : host_sends;
+	struct sb_stream *s = stream_new(c, id);
 
-	*s = (struct sb_stream){ .chan = c, .id = id, .cmd = cmd, .kind = (uint8_t)kind };
-	s->class = host_sends ? CLASS_INTERACTIVE : CLASS_BULK;
+	if (!s)
+		return NULL;
+	s->cmd = cmd;
+	s->kind = (uint8_t)kind;
+	s->class = kind == SB_STREAM_STDIN || kind == SB_STREAM_TERMINAL ? CLASS_INTERACTIVE :
+									   CLASS_BULK;
+	s->window = kind == SB_STREAM_NET ? SB_CHAN_NET_WINDOW : SB_CHAN_WINDOW;
 	s->sends = host ? host_sends : guest_sends;
 	s->tx = s->sends ? TX_OPEN : TX_EOF;
 	s->rx = receives ? RX_OPEN : RX_EOF;
 	s->clean = !receives;
 	s->eof_told = !receives;
-	s->tx_credit = s->sends ? SB_CHAN_WINDOW : 0;
-	s->rx_credit = receives ? SB_CHAN_WINDOW : 0;
+	s->tx_credit = s->sends ? s->window : 0;
+	s->rx_credit = receives ? s->window : 0;
+	return s;
 }
 
 static void put_le32(uint8_t *out, uint32_t v)
@@ -67,23 +47,35 @@ static void put_le32(uint8_t *out, uint32_t v)
 		out[i] = (uint8_t)(v >> (8 * i));
 }
 
+static bool kind_of_host(uint32_t kind)
+{
+	return kind >= SB_STREAM_STDIN && kind <= SB_STREAM_TERMINAL;
+}
+
 int sb_stream_open(struct sb_chan *c, enum sb_stream_kind kind, uint32_t cmd,
 		   const struct sb_stream_ops *ops, void *owner, struct sb_stream **ret)
 {
-	struct sb_stream *s = stream_find(c, 0);
+	bool net = kind == SB_STREAM_NET;
+	uint32_t *next = net ? &c->next_net : &c->next_id;
+	struct sb_stream *s;
 	uint8_t body[8];
 
-	sb_assert(c->role == SB_CHAN_HOST && kind >= SB_STREAM_STDIN &&
-		  kind <= SB_STREAM_TERMINAL);
+	sb_assert(net ? c->role == SB_CHAN_GUEST && cmd == 0 :
+			c->role == SB_CHAN_HOST && kind_of_host(kind));
 	if (c->state != CHAN_OPEN)
 		return -ENOTCONN;
-	if (!s || c->next_id == UINT32_MAX)
+	if (!stream_room(c, net))
 		return -ENOBUFS;
+	s = set_up(c, *next, kind, cmd);
+	if (!s)
+		return -ENOMEM;
 	put_le32(body, (uint32_t)kind);
 	put_le32(body + 4, cmd);
-	if (!queue_frame(c, CLASS_CONTROL, SB_FRAME_OPEN, c->next_id, body, sizeof(body)))
+	if (!queue_frame(c, CLASS_CONTROL, SB_FRAME_OPEN, s->id, body, sizeof(body))) {
+		stream_free(s);
 		return -ENOTCONN;
-	set_up(c, s, c->next_id++, kind, cmd);
+	}
+	(*next)++;
 	sb_stream_attach(s, ops, owner);
 	*ret = s;
 	return 0;
@@ -106,23 +98,20 @@ void *sb_stream_owner(const struct sb_stream *s)
 static void taken(struct sb_stream *s, size_t n)
 {
 	s->rx_taken += (uint32_t)n;
-	if (s->rx == RX_OPEN && s->rx_taken >= SB_CHAN_WINDOW / 2 && !s->credit_due) {
-		s->credit_due = true;
-		s->chan->credits_due = true;
+	if (s->rx == RX_OPEN && s->rx_taken >= s->window / 2 && !s->due.next) {
+		link_add(&s->chan->due, &s->due);
 		chan_want_flush(s->chan);
 	}
 }
 
 void stream_queue_credits(struct sb_chan *c)
 {
-	c->credits_due = false;
-	for (size_t i = 0; i < SB_CHAN_MAX_STREAMS; i++) {
-		struct sb_stream *s = &c->streams[i];
+	/* a peer that sends and does not read makes the credit wait, not the queue grow */
+	while (!link_none(&c->due) && c->queue[CLASS_CONTROL].n < 2) {
+		struct sb_stream *s = stream_of(c->due.next, due);
 		uint8_t body[4];
 
-		if (s->id == 0 || !s->credit_due)
-			continue;
-		s->credit_due = false;
+		link_del(&s->due);
 		/* nothing may follow our RESET, which is in another class */
 		if (!s->app || s->rx != RX_OPEN || s->tx >= TX_RESET_QUEUED)
 			continue;
@@ -156,13 +145,13 @@ static int keep(struct sb_stream *s, const uint8_t *p, size_t len)
 	uint32_t want = s->len + (uint32_t)len;
 
 	/* the credit check came first, so this can be no more than one window */
-	sb_assert(want <= SB_CHAN_WINDOW);
+	sb_assert(want <= s->window);
 	if (s->head > 0 && s->head + want > s->room) {
 		memmove(s->buf, s->buf + s->head, s->len);
 		s->head = 0;
 	}
 	if (want > s->room) {
-		uint32_t room = SB_MAX(want, SB_MIN(s->room * 2, SB_CHAN_WINDOW));
+		uint32_t room = SB_MAX(want, SB_MIN(s->room * 2, s->window));
 		uint8_t *bigger = realloc(s->buf, room);
 
 		if (!bigger)
@@ -175,12 +164,45 @@ static int keep(struct sb_stream *s, const uint8_t *p, size_t len)
 	return 0;
 }
 
+static void queue_reset(struct sb_stream *s)
+{
+	s->tx = TX_RESET_QUEUED;
+	(void)queue_frame(s->chan, (enum chan_class)s->class, SB_FRAME_RESET, s->id, NULL, 0);
+}
+
+/* The application is out of it; the entry stays until both RESETs went through. */
+static void let_go(struct sb_stream *s)
+{
+	struct sb_chan *c = s->chan;
+
+	if (c->reserved_for == s)
+		sb_stream_commit(s, 0);
+	s->app = false;
+	s->blocked = false;
+	link_del(&s->wait);
+	link_del(&s->due);
+	drop_buffer(s);
+	if (c->state == CHAN_OPEN)
+		queue_reset(s);
+}
+
+/* The peer abandoned it. */
+static void abandon(struct sb_stream *s)
+{
+	let_go(s);
+	if (s->ops->reset)
+		s->ops->reset(s);
+}
+
 static void tell_eof(struct sb_stream *s)
 {
 	if (!s->clean || s->eof_told || s->len > 0 || s->delivering || !s->app)
 		return;
 	s->eof_told = true;
 	s->ops->eof(s);
+	/* its RESET came before everything was taken: now it is the end of the other direction too */
+	if (s->app && s->rx == RX_RESET && s->tx == TX_OPEN)
+		abandon(s);
 }
 
 static void drain(struct sb_stream *s)
@@ -221,12 +243,6 @@ void sb_stream_resume(struct sb_stream *s)
 
 /* --- endings --- */
 
-static void queue_reset(struct sb_stream *s)
-{
-	s->tx = TX_RESET_QUEUED;
-	(void)queue_frame(s->chan, (enum chan_class)s->class, SB_FRAME_RESET, s->id, NULL, 0);
-}
-
 void stream_reset_sealed(struct sb_chan *c, uint32_t id)
 {
 	struct sb_stream *s = stream_find(c, id);
@@ -248,20 +264,6 @@ void sb_stream_send_eof(struct sb_stream *s)
 				  0);
 }
 
-/* The application is out of it; the entry stays until both RESETs went through. */
-static void let_go(struct sb_stream *s)
-{
-	struct sb_chan *c = s->chan;
-
-	if (c->reserved_for == s)
-		sb_stream_commit(s, 0);
-	s->app = false;
-	s->blocked = false;
-	drop_buffer(s);
-	if (c->state == CHAN_OPEN)
-		queue_reset(s);
-}
-
 void sb_stream_close(struct sb_stream *s)
 {
 	if (!s->app)
@@ -275,15 +277,20 @@ void sb_stream_close(struct sb_stream *s)
 
 static int on_open(struct sb_chan *c, const struct sb_frame *f, const char **why)
 {
-	struct sb_stream *s = stream_find(c, 0);
+	bool net = c->role == SB_CHAN_HOST;
+	uint32_t *next = net ? &c->next_net : &c->next_id;
+	struct sb_stream *s;
 	int r;
 
 	*why = "bad OPEN";
-	if (c->role != SB_CHAN_GUEST || f->stream != c->next_id || c->next_id == UINT32_MAX ||
-	    !s || !c->ops->opened || f->value[0] < SB_STREAM_STDIN ||
-	    f->value[0] > SB_STREAM_TERMINAL)
+	if (f->stream != *next || !stream_room(c, net) || !c->ops->opened ||
+	    (net ? f->value[0] != SB_STREAM_NET || f->value[1] != 0 : !kind_of_host(f->value[0])))
 		return -EBADMSG;
-	set_up(c, s, c->next_id++, (enum sb_stream_kind)f->value[0], f->value[1]);
+	*why = "no memory for a stream";
+	s = set_up(c, *next, (enum sb_stream_kind)f->value[0], f->value[1]);
+	if (!s)
+		return -ENOMEM;
+	(*next)++;
 	r = c->ops->opened(c, s, (enum sb_stream_kind)s->kind, s->cmd);
 	if (r < 0) {
 		*why = "stream refused";
@@ -342,20 +349,20 @@ static int on_reset(struct sb_stream *s)
 	/* complete, or complete once the sink took the rest: the application will close it */
 	if (s->clean && (!s->eof_told || s->tx != TX_OPEN))
 		return 0;
-	let_go(s);
-	if (s->ops->reset)
-		s->ops->reset(s);
+	abandon(s);
 	return 0;
 }
 
 static int on_credit(struct sb_stream *s, const struct sb_frame *f, const char **why)
 {
 	*why = "CREDIT beyond the window or out of place";
-	if (!s->sends || f->value[0] > SB_CHAN_WINDOW - s->tx_credit)
+	if (!s->sends || f->value[0] > s->window - s->tx_credit)
 		return -EBADMSG;
 	s->tx_credit += f->value[0];
-	if (s->blocked)
+	if (s->blocked) {
+		link_add(&s->chan->wait[s->class], &s->wait);
 		chan_want_flush(s->chan); /* which calls writable() */
+	}
 	return 0;
 }
 
@@ -383,20 +390,46 @@ int stream_frame(struct sb_chan *c, const struct sb_frame *f, const char **why)
 	}
 }
 
-void stream_wake(struct sb_chan *c)
-{
-	/* another one first each time, so that one busy stream cannot starve the others */
-	c->wake_from = (c->wake_from + 1) % SB_CHAN_MAX_STREAMS;
-	for (uint32_t i = 0; i < SB_CHAN_MAX_STREAMS; i++) {
-		struct sb_stream *s = &c->streams[(c->wake_from + i) % SB_CHAN_MAX_STREAMS];
+/* --- blocked streams --- */
 
-		if (c->state != CHAN_OPEN || c->free_pending)
-			return;
-		if (s->id == 0 || !s->app || !s->blocked || s->tx != TX_OPEN ||
-		    s->rx == RX_RESET || queue_space(c, s) == 0)
+void stream_block(struct sb_stream *s)
+{
+	struct sb_chan *c = s->chan;
+
+	if (!s->app || c->state != CHAN_OPEN || s->tx != TX_OPEN || s->rx == RX_RESET)
+		return;
+	s->blocked = true;
+	if (s->tx_credit > 0) /* else CREDIT brings it into the list */
+		link_add(&c->wait[s->class], &s->wait);
+}
+
+/* The one that waited longest comes first, so that one busy stream cannot starve the others. */
+static void wake_class(struct sb_chan *c, enum chan_class class)
+{
+	struct link *head = &c->wait[class];
+
+	while (!link_none(head)) {
+		struct sb_stream *s = stream_of(head->next, wait);
+
+		if (s->tx_credit > 0 && s->tx == TX_OPEN && s->rx != RX_RESET) {
+			if (queue_space(c, s) == 0)
+				return; /* no room, for the others neither */
+			s->blocked = false;
+		}
+		link_del(&s->wait);
+		if (s->blocked)
 			continue;
-		s->blocked = false;
 		if (s->ops->writable)
 			s->ops->writable(s);
+		if (c->state != CHAN_OPEN || c->free_pending)
+			return;
 	}
+}
+
+void stream_wake(struct sb_chan *c)
+{
+	if (c->state == CHAN_OPEN && !c->free_pending)
+		wake_class(c, CLASS_INTERACTIVE);
+	if (c->state == CHAN_OPEN && !c->free_pending)
+		wake_class(c, CLASS_BULK);
 }
