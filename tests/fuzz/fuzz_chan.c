@@ -11,9 +11,11 @@
 #include "../unit/conn/raw.h"
 
 #define N_PIPES 8
+#define MAX_NET 24
 #define ACTIONS_MAX 400
 
-static struct pipe_end pipes[SB_CHAN_MAX_STREAMS + N_PIPES];
+/* What the peer opens is taken from the front, what the application opens from the back. */
+static struct pipe_end pipes[SB_CHAN_MAX_STREAMS + MAX_NET + N_PIPES];
 static size_t n_pipes;
 
 static void app_action(struct raw *r, uint8_t what, uint8_t a, uint8_t b)
@@ -22,9 +24,11 @@ static void app_action(struct raw *r, uint8_t what, uint8_t a, uint8_t b)
 
 	switch (what) {
 	case 0:
-		if (r->end == &r->pair.host && n_pipes < SB_ARRAY_LEN(pipes))
-			(void)!pipe_open(r->end, &pipes[n_pipes++],
-					 (enum sb_stream_kind)(2 + b % 4));
+		if (n_pipes < SB_ARRAY_LEN(pipes))
+			(void)!pipe_open(r->end, &pipes[SB_ARRAY_LEN(pipes) - ++n_pipes],
+					 r->end == &r->pair.host ?
+						 (enum sb_stream_kind)(2 + b % 4) :
+						 SB_STREAM_NET);
 		break;
 	case 1:
 		pe->to_send += (uint64_t)b * 1021;
@@ -57,22 +61,23 @@ static void peer_action(struct raw *r, uint8_t what, uint8_t a, uint8_t b)
 	static uint8_t bytes[SB_FRAME_DATA_MAX];
 	uint8_t body[8] = { 0 };
 	uint32_t len = (uint32_t)b * 257;
+	uint32_t id = a < 128 ? a : 0x80000000U + (a & 127U);
 
 	switch (what) {
 	case SB_FRAME_OPEN:
 		body[0] = b & 7;
-		raw_frame(r, what, a, body, 8);
+		raw_frame(r, what, id, body, 8);
 		break;
 	case SB_FRAME_CREDIT:
 		body[b & 3] = b;
-		raw_frame(r, what, a, body, 4);
+		raw_frame(r, what, id, body, 4);
 		break;
 	case SB_FRAME_DATA:
-		raw_frame(r, what, a, bytes, len);
+		raw_frame(r, what, id, bytes, len);
 		break;
 	case SB_FRAME_EOF:
 	case SB_FRAME_RESET:
-		raw_frame(r, what, a, bytes, b == 255);
+		raw_frame(r, what, id, bytes, b == 255);
 		break;
 	case SB_FRAME_CONTROL:
 	case SB_FRAME_CONTROL_MORE:
@@ -116,7 +121,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memset(pipes, 0, sizeof(pipes));
 	n_pipes = 0;
-	if (raw_start(&r, data[0] & 1 ? SB_CHAN_HOST : SB_CHAN_GUEST) < 0)
+	if (raw_start_net(&r, data[0] & 1 ? SB_CHAN_HOST : SB_CHAN_GUEST,
+			  data[0] & 2 ? 0 : MAX_NET) < 0)
 		abort();
 	r.end->pipes = pipes;
 	r.end->n_pipes = SB_ARRAY_LEN(pipes);
@@ -128,7 +134,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			peer_action(&r, data[i] & 15, data[i + 1], data[i + 2]);
 	}
 	raw_turn(&r);
-	windows = (size_t)SB_CHAN_MAX_STREAMS * SB_CHAN_WINDOW + (4U << 20);
+	windows = (size_t)SB_CHAN_MAX_STREAMS * SB_CHAN_WINDOW +
+		  (size_t)MAX_NET * SB_CHAN_NET_WINDOW + (4U << 20);
 	if (heap() > before + windows)
 		abort();
 	if (!r.end->closed && raw_drain(&r, NULL) < 0)

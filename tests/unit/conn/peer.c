@@ -137,15 +137,16 @@ const struct sb_chan_ops end_ops = {
 	.ready = on_ready, .control = on_control, .opened = on_opened, .closed = on_closed
 };
 
-static int end_start(struct sb_loop *l, struct end *e, enum sb_chan_role role, uint8_t key)
+static int end_start(struct pair *p, struct end *e, enum sb_chan_role role, uint8_t key)
 {
-	struct sb_chan_config cfg = { .loop = l,
+	struct sb_chan_config cfg = { .loop = p->loop,
 				      .role = role,
 				      .fd_in = e->fd,
 				      .fd_out = e->fd,
 				      .psk = { key },
 				      .prologue = PEER_PROLOGUE,
 				      .prologue_len = sizeof(PEER_PROLOGUE),
+				      .max_net = p->max_net,
 				      .ops = &end_ops,
 				      .owner = e };
 
@@ -166,9 +167,9 @@ int pair_start(struct pair *p, bool wrong_key)
 		return -errno;
 	p->host.fd = sv[0];
 	p->guest.fd = sv[1];
-	r = end_start(p->loop, &p->host, SB_CHAN_HOST, 1);
+	r = end_start(p, &p->host, SB_CHAN_HOST, 1);
 	if (r == 0)
-		r = end_start(p->loop, &p->guest, SB_CHAN_GUEST, wrong_key ? 2 : 1);
+		r = end_start(p, &p->guest, SB_CHAN_GUEST, wrong_key ? 2 : 1);
 	return r;
 }
 

@@ -35,7 +35,7 @@ struct end {
 	uint8_t control_sum;
 	int control_ret;
 	int opened_ret;
-	struct pipe_end *pipes; /* guest: taken in order by opened() */
+	struct pipe_end *pipes; /* taken in order by opened() */
 	size_t n_pipes;
 	size_t n_opened;
 };
@@ -44,6 +44,7 @@ struct pair {
 	struct sb_loop *loop;
 	struct end host;
 	struct end guest;
+	uint32_t max_net; /* of both ends */
 };
 
 extern const struct sb_stream_ops pipe_ops;

@@ -3,12 +3,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static int start_real(struct raw *r, enum sb_chan_role role)
+static int start_real(struct raw *r, enum sb_chan_role role, uint32_t max_net)
 {
 	struct sb_chan_config cfg = { .role = role,
 				      .psk = { 1 },
 				      .prologue = PEER_PROLOGUE,
 				      .prologue_len = sizeof(PEER_PROLOGUE),
+				      .max_net = max_net,
 				      .ops = &end_ops };
 	const int big = 4 << 20;
 	int sv[2];
@@ -34,7 +35,7 @@ void raw_turn(struct raw *r)
 			return;
 }
 
-int raw_start(struct raw *r, enum sb_chan_role role)
+int raw_start_net(struct raw *r, enum sb_chan_role role, uint32_t max_net)
 {
 	static const uint8_t psk[32] = { 1 };
 	uint8_t msg[SB_REC_HEAD_LEN + SB_NOISE_OVERHEAD];
@@ -42,7 +43,7 @@ int raw_start(struct raw *r, enum sb_chan_role role)
 
 	memset(r, 0, sizeof(*r));
 	r->pair.host.fd = r->pair.guest.fd = r->fd = -1;
-	if (sb_crypto_init() < 0 || start_real(r, role) < 0)
+	if (sb_crypto_init() < 0 || start_real(r, role, max_net) < 0)
 		return -1;
 	sb_noise_init(&r->noise, first ? SB_NOISE_INITIATOR : SB_NOISE_RESPONDER, psk,
 		      PEER_PROLOGUE, sizeof(PEER_PROLOGUE), NULL);
@@ -61,6 +62,11 @@ int raw_start(struct raw *r, enum sb_chan_role role)
 		}
 	}
 	return sb_noise_split(&r->noise, &r->tx, &r->rx, NULL) == 0 && r->end->ready ? 0 : -1;
+}
+
+int raw_start(struct raw *r, enum sb_chan_role role)
+{
+	return raw_start_net(r, role, 0);
 }
 
 void raw_stop(struct raw *r)
