@@ -7,7 +7,10 @@
  * the signed plan is read and the root file system assembled from the host's mounts: by the
  * caller's own rights in the rootless case, from id-mapped trees handed over otherwise. Each
  * source is compared with the identity in the plan by descriptor, so a path that was swapped
- * after the plan was made is refused. The end of this process ends all that runs in the session.
+ * after the plan was made is refused. With a network, the sockets that stand for every address are
+ * made here and given to the net gate on the host, so that what a program dials arrives there with
+ * no copying in between; from then on this process has no part in it. The end of this process
+ * ends all that runs in the session.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +29,7 @@
 #include "conn/inherit.h"
 #include "exec/serve.h"
 #include "init/init.h"
+#include "init/net.h"
 #include "rootfs/rootfs.h"
 
 #define BOOT_TIMEOUT_MS 30000
@@ -152,6 +156,19 @@ static int close_user_namespaces(struct sb_err *err)
 	return 0;
 }
 
+/* The net gate gets the sockets; nothing of the network stays here. */
+static int set_up_net(const struct sb_plan_net *n, struct sb_err *err)
+{
+	sb_autolisten struct sb_net_listen l = SB_NET_LISTEN_INIT;
+	sb_autofd int front = SB_INHERIT_NET;
+	int e;
+
+	if (n->mode == SB_NET_NONE)
+		return 0;
+	e = sb_init_net(&l, err);
+	return e < 0 ? e : sb_init_net_give(&l, front, err);
+}
+
 static int set_up(struct sb_boot *boot, bool trees, struct sb_err *err)
 {
 	sb_autorootfs struct sb_rootfs r;
@@ -170,6 +187,9 @@ static int set_up(struct sb_boot *boot, bool trees, struct sb_err *err)
 		return e;
 	if (sethostname(boot->plan->hostname, strlen(boot->plan->hostname)) < 0)
 		return sb_err_set(err, -errno, "cannot set the host name: %s", strerror(errno));
+	e = set_up_net(&boot->plan->net, err);
+	if (e < 0)
+		return e;
 	r.plan = boot->plan;
 	r.root_mapped = trees;
 	e = trees ? collect_trees(&r, err) : collect_own(&r, err);

@@ -18,7 +18,7 @@
 static const char nsswitch[] = "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n"
 			       "networks: files\nprotocols: files\nservices: files\n";
 static const char shells[] = "/bin/sh\n/bin/bash\n/usr/bin/sh\n/usr/bin/bash\n";
-static const char resolv[] = "nameserver 127.0.0.1\n";
+static const char resolv[] = "nameserver 127.0.0.1\noptions timeout:2 attempts:2\n";
 
 /* Show one host entry; private ones and special files are left out. */
 static int show(int from, int to, const char *name)

@@ -45,9 +45,9 @@ enum sb_ipc_type {
 	SB_IPC_NET_UP = 72,    /* empty: jailed and serving */
 	SB_IPC_NET_EVENT = 73, /* struct sb_ipc_net_event */
 	/* front socket -> net gate */
-	SB_IPC_NET_LISTEN = 80, /* namespace, once: empty; fds: tcp4, tcp6, udp4, udp6: listening
-				 * and bound inside the sandbox; IP_TRANSPARENT, so that the local
-				 * address of what they accept is what the program dialled */
+	SB_IPC_NET_LISTEN = 80, /* namespace, once: empty; fds: tcp4, tcp6, udp4, udp6, or tcp4,
+				 * udp4 where there is no IPv6: listening and bound inside the
+				 * sandbox, for every address; guest/init/net.h says how */
 	SB_IPC_NET_STREAM = 81, /* micro-VM: empty; fd: one end of a stream socket pair, on which
 				 * struct sb_net_hello comes first (wire/net_hello.h) */
 	/* viewer <-> net gate */
