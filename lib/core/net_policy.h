@@ -66,11 +66,14 @@ void sb_plan_net_done(struct sb_plan_net *n);
 
 /*
  * sb_net_rule_parse - a rule as people write it
- * @text: HOST[:PORTS][/PROTO]. HOST: name, *.suffix, *, address, network (an IPv6 one in
- *        brackets); PORTS: PORT or PORT-PORT, several with "+"; PROTO: https, http, any, auto.
+ * @text: HOST[:PORTS][/PROTO]. HOST: name, *.suffix, *, address, network (IPv6 in brackets:
+ *        [2606:4700::]:443, [fd00::/8]); PORTS: PORT or PORT-PORT, several with "+"; PROTO:
+ *        https, http, any, auto; not in a deny rule.
  *        "10.0.0.0/8" is a network: a /WORD that is a number belongs to the address.
- *        Without PORTS an allow rule stands for 443 and 80, a deny rule and a network for all.
- *        Without PROTO: 443 is https, 80 is http, everything else auto.
+ *        Without PORTS an allow rule stands for 443 and 80 (with /https or /http for that one), a
+ *        deny rule and a network for all. SB_HOST_NAME needs single ports.
+ *        Without PROTO: a name's 443 is https, its 80 is http, everything else auto; addresses
+ *        have no name that could agree, so they are auto.
  * @add:  called for each resulting rule (host and from are borrowed for the call)
  * Return: 0; -EINVAL with the text in @err; what @add returned when it failed.
  */
@@ -79,10 +82,16 @@ SB_MUST_CHECK int sb_net_rule_parse(const char *text, size_t len, bool deny, con
 				    struct sb_err *err);
 /* Append a copy. Return: 0 (also when it is there already); -ENOMEM; -E2BIG. */
 SB_MUST_CHECK int sb_net_rule_add(struct sb_plan_net *n, const struct sb_net_rule *r);
-/* The text that people write for @r, e.g. "example.com:443/https" or "deny *.example.com". */
+#define SB_NET_RULE_TEXT 300 /* room that suffices for a canonical rule */
+/* The text that people write for @r, e.g. "example.com:443/https" or "deny *.example.com". What
+ * follows "deny " parses to @r again. */
 void sb_net_rule_text(const struct sb_net_rule *r, char *out, size_t cap);
 
-/* Every rule that needs nothing else of the plan. Return: 0; -EINVAL with text. */
+/*
+ * Every rule that needs nothing else of the plan: hosts and addresses canonical, ports and numbers
+ * in range, deny rules without protocol; with SB_NET_NONE everything is empty or zero.
+ * Return: 0; -EINVAL with text.
+ */
 SB_MUST_CHECK int sb_plan_net_check(const struct sb_plan_net *n, struct sb_err *err);
 
 /* --- decisions --- */
@@ -140,10 +149,16 @@ SB_MUST_CHECK int sb_netpol_new(const struct sb_plan_net *n, struct sb_netpol **
 				struct sb_err *err);
 struct sb_netpol *sb_netpol_free(struct sb_netpol *p);
 
-/* @name: normalised. @port 0: whether any port is allowed (a DNS question). */
+/*
+ * @name: normalised. @port 0: whether any port is allowed (a DNS question).
+ * Of several allow rules the one that is nearest decides @ret->proto: exact name, longest suffix,
+ * "*"; then fewest ports; then the most lenient protocol.
+ * SB_HOST_NAME is allowed by an exact rule only, never by "*", a wildcard or the default.
+ */
 void sb_netpol_name(const struct sb_netpol *p, const char *name, uint16_t port,
 		    struct sb_net_verdict *ret);
-/* A direct destination without a name. */
+/* A direct destination without a name. An allow rule "*" is about names only, a deny rule "*"
+ * about everything, so that "deny *:25" holds for addresses too. */
 void sb_netpol_addr(const struct sb_netpol *p, const struct sb_addr *a, uint16_t port,
 		    struct sb_net_verdict *ret);
 /*
