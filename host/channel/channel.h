@@ -12,9 +12,11 @@
 #include "wire/termfilter.h"
 
 #define MAX_COMMANDS 16
+#define UNSENT_MAX 256 /* streams that wait for the net gate to take their descriptors */
 
 struct session;
 struct command;
+struct bridge;
 
 /* From a descriptor of the user's into a stream. */
 struct source {
@@ -85,6 +87,13 @@ struct session {
 	size_t boot_at;
 	struct sb_chan *chan;
 	struct command commands[MAX_COMMANDS];
+	int front;                         /* owned; to the net gate; -1 = no network */
+	struct sb_io front_io;
+	uint32_t max_net;                  /* streams of the guest alive at a time */
+	struct bridge *bridges;            /* owned */
+	struct bridge *unsent[UNSENT_MAX]; /* ring; borrowed; NULL = ended while it waited */
+	uint32_t unsent_head;
+	uint32_t n_unsent;
 };
 
 /* session.c */
@@ -111,5 +120,10 @@ SB_MUST_CHECK int sink_init(struct sink *k, struct command *cmd, int *fd, bool t
 size_t sink_data(struct sink *k, const uint8_t *p, size_t len);
 void sink_eof(struct sink *k);
 void sink_done(struct sink *k);
+
+/* bridge.c: streams of the guest towards the net gate */
+int bridge_opened(struct sb_chan *c, struct sb_stream *s, enum sb_stream_kind kind, uint32_t cmd);
+SB_MUST_CHECK int bridge_start(struct session *ses); /* watch the front socket, if there is one */
+void bridge_stop(struct session *ses);
 
 #endif

@@ -13,7 +13,7 @@
 #include "channel_syscalls.h"
 #include "os/jail.h"
 
-#define MAX_DESCRIPTORS 256 /* three a command, and a few */
+#define MAX_DESCRIPTORS 256 /* three a command, and a few; without the network's */
 
 /* --- messages of the monitor --- */
 
@@ -165,7 +165,7 @@ static int take_start(struct session *ses, struct sb_err *err)
 	r = sb_ipc_recv(ses->ipc, &msg);
 	if (r != 0)
 		return sb_err_set(err, r < 0 ? r : -ENODATA, "no start message");
-	start = sb_ipc_get(&msg, sizeof(*start), 2);
+	start = sb_ipc_get(&msg, sizeof(*start), msg.n_fds == 3 ? 3 : 2);
 	if (msg.type != SB_IPC_CHAN_START || !start)
 		return sb_err_set(err, -EBADMSG, "the first message is not the start");
 	ses->ready_timeout_ms = start->ready_timeout_ms;
@@ -174,6 +174,11 @@ static int take_start(struct session *ses, struct sb_err *err)
 		return r;
 	ses->carrier = sb_fd_take(&msg.fds[0]);
 	r = sb_fd_set_nonblock(ses->carrier, true);
+	if (r == 0 && msg.n_fds == 3) {
+		ses->front = sb_fd_take(&msg.fds[2]);
+		ses->max_net = 512 + SB_CHAN_NET_SPARE; /* until the plan says it */
+		r = sb_fd_set_nonblock(ses->front, true);
+	}
 	if (r == 0)
 		r = sb_fd_set_nonblock(ses->ipc, true);
 	return r < 0 ? sb_err_set(err, r, "descriptors: errno %d", -r) : 0;
@@ -183,7 +188,7 @@ static int run(struct session *ses, struct sb_err *err)
 {
 	struct sb_jail jail = { .syscalls = channel_syscalls,
 				.n_syscalls = SB_ARRAY_LEN(channel_syscalls),
-				.flags = SB_JAIL_IOCTL_ISATTY,
+				.flags = SB_JAIL_IOCTL_ISATTY | SB_JAIL_SOCKET_PAIRS,
 				.nofile = MAX_DESCRIPTORS,
 				.root_fd = -1 };
 	int r = sb_loop_new(&ses->loop);
@@ -194,6 +199,8 @@ static int run(struct session *ses, struct sb_err *err)
 		r = sb_io_set(ses->loop, &ses->ipc_io, ses->ipc, EPOLLIN, on_ipc, ses);
 	if (r < 0)
 		return sb_err_set(err, r, "start: errno %d", -r);
+	if (ses->front >= 0)
+		jail.nofile += ses->max_net + UNSENT_MAX;
 	(void)malloc_trim(0); /* the plan and the parser's tree are gone */
 	r = sb_jail_enter(&jail, err);
 	if (r < 0)
@@ -206,7 +213,7 @@ static int run(struct session *ses, struct sb_err *err)
 
 int main(void)
 {
-	static struct session ses = { .ipc = SB_IPC_SOCK_FD, .carrier = -1 };
+	static struct session ses = { .ipc = SB_IPC_SOCK_FD, .carrier = -1, .front = -1 };
 	struct sb_err err = { 0 };
 	int r;
 

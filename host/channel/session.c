@@ -37,6 +37,7 @@ static void over(struct session *ses)
 	for (size_t i = 0; i < MAX_COMMANDS; i++)
 		if (ses->commands[i].ses)
 			command_free(&ses->commands[i]);
+	bridge_stop(ses);
 	ses->chan = sb_chan_free(ses->chan);
 	sb_fd_close(&ses->carrier);
 }
@@ -198,7 +199,9 @@ static void on_closed(struct sb_chan *c, int err, const char *why)
 			     why, -err);
 }
 
-static const struct sb_chan_ops chan_ops = { .control = on_control, .closed = on_closed };
+static const struct sb_chan_ops chan_ops = {
+	.control = on_control, .opened = bridge_opened, .closed = on_closed
+};
 
 /* --- start --- */
 
@@ -219,6 +222,7 @@ static void greet(struct session *ses)
 				      .fd_out = ses->carrier,
 				      .prologue = ses->prologue,
 				      .prologue_len = sizeof(ses->prologue),
+				      .max_net = ses->max_net,
 				      .ops = &chan_ops,
 				      .owner = ses };
 	int r;
@@ -257,6 +261,10 @@ static void on_boot(struct sb_io *io, uint32_t events)
 
 int session_start(struct session *ses)
 {
+	int r = bridge_start(ses);
+
+	if (r < 0)
+		return r;
 	if (ses->ready_timeout_ms > 0)
 		sb_timer_set(ses->loop, &ses->deadline, ses->ready_timeout_ms * 1000000ULL,
 			     on_deadline, ses);

@@ -1,8 +1,6 @@
 #ifndef SB_CONN_CHAN_I_H
 #define SB_CONN_CHAN_I_H
 /* Shared by chan.c, queue.c, stream.c and table.c; see the theory of operation in chan.c. */
-#include <stddef.h>
-
 #include "conn/chan.h"
 #include "crypto/noise.h"
 #include "wire/ctl.h"
@@ -174,8 +172,6 @@ void link_init(struct link *head);
 void link_add(struct link *head, struct link *l); /* at the end, unless it is in a list */
 void link_del(struct link *l);
 bool link_none(const struct link *head);
-#define stream_of(l, member)                                                                       \
-	((struct sb_stream *)(void *)((char *)(l) - offsetof(struct sb_stream, member)))
 
 /* stream.c */
 int stream_frame(struct sb_chan *c, const struct sb_frame *f, const char **why);

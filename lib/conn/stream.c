@@ -108,7 +108,7 @@ void stream_queue_credits(struct sb_chan *c)
 {
 	/* a peer that sends and does not read makes the credit wait, not the queue grow */
 	while (!link_none(&c->due) && c->queue[CLASS_CONTROL].n < 2) {
-		struct sb_stream *s = stream_of(c->due.next, due);
+		struct sb_stream *s = SB_CONTAINER_OF(c->due.next, struct sb_stream, due);
 		uint8_t body[4];
 
 		link_del(&s->due);
@@ -409,7 +409,7 @@ static void wake_class(struct sb_chan *c, enum chan_class class)
 	struct link *head = &c->wait[class];
 
 	while (!link_none(head)) {
-		struct sb_stream *s = stream_of(head->next, wait);
+		struct sb_stream *s = SB_CONTAINER_OF(head->next, struct sb_stream, wait);
 
 		if (s->tx_credit > 0 && s->tx == TX_OPEN && s->rx != RX_RESET) {
 			if (queue_space(c, s) == 0)

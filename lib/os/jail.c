@@ -1,8 +1,8 @@
 /*
  * Theory of operation. Everything irreversible happens in one function, from the mildest stage to
  * the strictest, so that a later stage cannot undo an earlier one. seccomp comes last because the
- * other stages need calls that no helper needs afterwards. Two calls that a helper does need are
- * narrowed: mmap and mprotect lose PROT_EXEC.
+ * other stages need calls that no helper needs afterwards. Some calls that a helper does need are
+ * narrowed: mmap and mprotect lose PROT_EXEC, others what the flags say.
  *
  * Landlock's constants are spelled out: the kernel headers of Debian 12 stop at version 2.
  */
@@ -16,6 +16,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -122,6 +123,13 @@ static int add_call(scmp_filter_ctx ctx, int nr, uint32_t flags)
 	if (nr == SCMP_SYS(ioctl) && (flags & SB_JAIL_IOCTL_ISATTY))
 		return seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 1,
 					SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, TCGETS));
+	if (nr == SCMP_SYS(socketpair) && (flags & SB_JAIL_SOCKET_PAIRS))
+		return seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 1,
+					SCMP_A0(SCMP_CMP_MASKED_EQ, UINT32_MAX, AF_UNIX));
+	if (nr == SCMP_SYS(setsockopt) && (flags & SB_JAIL_SOCKET_PAIRS))
+		return seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 2,
+					SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, SOL_SOCKET),
+					SCMP_A2(SCMP_CMP_MASKED_EQ, UINT32_MAX, SO_SNDBUF));
 	return seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 0);
 }
 

@@ -25,7 +25,7 @@ static const bool relaxed = false;
 static const int listed[] = {
 	SCMP_SYS(exit_group), SCMP_SYS(openat), SCMP_SYS(mmap),	 SCMP_SYS(mprotect),
 	SCMP_SYS(munmap),     SCMP_SYS(prctl),	SCMP_SYS(prlimit64), SCMP_SYS(capget),
-	SCMP_SYS(close),
+	SCMP_SYS(close),      SCMP_SYS(socketpair), SCMP_SYS(setsockopt),
 };
 
 /* Run @fn in a jailed child. Return: exit status; 1000 + signal. */
@@ -33,6 +33,7 @@ static int in_jail(int (*fn)(int root), int root)
 {
 	struct sb_jail j = { .syscalls = listed,
 			     .n_syscalls = SB_ARRAY_LEN(listed),
+			     .flags = SB_JAIL_SOCKET_PAIRS,
 			     .nofile = 32,
 			     .root_fd = root };
 	int st;
@@ -58,6 +59,32 @@ static int do_socket(int root)
 {
 	(void)root;
 	return socket(AF_UNIX, SOCK_STREAM, 0) >= 0 ? 1 : 2;
+}
+
+static int do_pair(int root)
+{
+	const int size = 65536;
+	int sv[2];
+
+	(void)root;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) < 0)
+		return 1;
+	return setsockopt(sv[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)) < 0 ? 2 : 0;
+}
+
+static int do_other_pair(int root)
+{
+	int sv[2];
+
+	(void)root;
+	return socketpair(AF_TIPC, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) < 0 ? 1 : 2;
+}
+
+static int do_other_option(int root)
+{
+	const int on = 1;
+
+	return setsockopt(root, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ? 1 : 2;
 }
 
 static int do_open_outside(int root)
@@ -114,6 +141,7 @@ TEST(listed_calls_work)
 	CHECK_EQ(in_jail(do_nothing, -1), 7);
 	CHECK_EQ(in_jail(do_state, -1), 0);
 	CHECK_EQ(in_jail(do_plain_map, -1), 0);
+	CHECK_EQ(in_jail(do_pair, -1), 0);
 }
 
 TEST(other_calls_kill)
@@ -124,6 +152,8 @@ TEST(other_calls_kill)
 	}
 	CHECK_EQ(in_jail(do_socket, -1), 1000 + SIGSYS);
 	CHECK_EQ(in_jail(do_exec_map, -1), 1000 + SIGSYS);
+	CHECK_EQ(in_jail(do_other_pair, -1), 1000 + SIGSYS);
+	CHECK_EQ(in_jail(do_other_option, -1), 1000 + SIGSYS);
 }
 
 TEST(files_out_of_reach)
