@@ -110,7 +110,8 @@ typedef void dial_fn(struct dial *d, struct dial_result *res);
  * Connect to one of @addrs at @port: both families interleaved, the next one after 250 ms or a
  * failure, at most 8 attempts and 30 s in all. Each address is judged right before its attempt
  * (sb_netpol_resolved unless @judged, host's own addresses always); refused ones are passed over.
- * @fn is called once, never from inside this call. Return: 0; -ENOMEM
+ * @fn is called once, never from inside this call; it takes res->fd, and the dial is gone when it
+ * returns. Return: 0; -ENOMEM
  */
 SB_MUST_CHECK int dial_start(struct gate *g, const struct sb_addr *addrs, size_t n, uint16_t port,
 			     bool judged, dial_fn *fn, void *owner, struct dial **ret);
