@@ -193,5 +193,7 @@ int sb_plan_check(const struct sb_plan *p, struct sb_err *err)
 		r = check_limits(p, err);
 	if (r == 0)
 		r = check_mounts(p, err);
+	if (r == 0)
+		r = sb_plan_net_check(&p->net, err);
 	return r;
 }

@@ -2,6 +2,7 @@
 #include "t.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 /* A plan written by hand in the canonical form: keys sorted, compact. */
 static const char literal[] =
@@ -17,6 +18,15 @@ static const char literal[] =
 	"\"memory\":0,\"memory_asked\":false,"
 	"\"mounts\":[{\"dev\":5,\"file\":false,\"guest\":\"/w\",\"host\":\"/w\","
 	"\"ino\":\"18446744073709551615\",\"mode\":\"rw\",\"quota_bytes\":0,\"quota_inodes\":0}],"
+	"\"net\":{\"cname_strict\":false,\"dns_new_names\":100,\"dns_queries\":3000,"
+	"\"dns_types\":[\"TXT\"],\"ech_outer\":true,\"host_bytes\":0,\"idle_ms\":1800000,"
+	"\"max_connections\":512,\"mode\":\"filter\","
+	"\"pins\":[{\"addr\":\"192.0.2.7\",\"name\":\"pin.example\"}],\"proxy_env\":true,"
+	"\"resolvers\":[\"127.0.0.53:53\",\"[fd00::53]:53\"],"
+	"\"rules\":[{\"deny\":false,\"from\":\"--allow-hosts\",\"host\":\"*.example.com\","
+	"\"port_hi\":443,\"port_lo\":443,\"proto\":\"https\"},"
+	"{\"deny\":true,\"from\":\"\",\"host\":\"10.0.0.0/8\",\"port_hi\":65535,\"port_lo\":1,"
+	"\"proto\":\"auto\"}],\"session_bytes\":\"18446744073709551615\"},"
 	"\"nofile\":1024,\"owner_gid\":1000,\"owner_uid\":1000,\"pids_asked\":false,"
 	"\"pids_max\":512,\"provider\":\"namespace\",\"provider_reason\":\"asked for\","
 	"\"separate_stderr\":false,\"session\":\"000102030405060708090a0b0c0d0e0f\","
@@ -47,6 +57,45 @@ TEST(parse_literal)
 	CHECK(p->mounts[0].ino == UINT64_MAX);
 	CHECK_EQ(p->mounts[0].mode, SB_MOUNT_RW);
 	CHECK(!p->kernel_release);
+	(void)sb_plan_free(p);
+}
+
+TEST(net_part)
+{
+	struct sb_plan *p = parsed();
+	const struct sb_plan_net *n = p ? &p->net : NULL;
+
+	REQUIRE(n);
+	CHECK_EQ(n->mode, SB_NET_FILTER);
+	REQUIRE(n->n_rules == 2);
+	CHECK(!n->rules[0].deny);
+	CHECK_STR(n->rules[0].host, "*.example.com");
+	CHECK_EQ(n->rules[0].port_lo, 443);
+	CHECK_EQ(n->rules[0].port_hi, 443);
+	CHECK_EQ(n->rules[0].proto, SB_PROTO_HTTPS);
+	CHECK_STR(n->rules[0].from, "--allow-hosts");
+	CHECK(n->rules[1].deny);
+	CHECK_STR(n->rules[1].host, "10.0.0.0/8");
+	CHECK_EQ(n->rules[1].port_lo, 1);
+	CHECK_EQ(n->rules[1].port_hi, 65535);
+	CHECK_EQ(n->rules[1].proto, SB_PROTO_AUTO);
+	REQUIRE(n->n_pins == 1);
+	CHECK_STR(n->pins[0].name, "pin.example");
+	CHECK_STR(n->pins[0].addr, "192.0.2.7");
+	CHECK_STR(n->resolvers[0], "127.0.0.53:53");
+	CHECK_STR(n->resolvers[1], "[fd00::53]:53");
+	CHECK(!n->resolvers[2]);
+	CHECK_STR(n->dns_types[0], "TXT");
+	CHECK(!n->dns_types[1]);
+	CHECK_EQ(n->max_connections, 512);
+	CHECK_EQ(n->idle_ms, 1800000);
+	CHECK(n->session_bytes == UINT64_MAX);
+	CHECK_EQ(n->host_bytes, 0);
+	CHECK_EQ(n->dns_queries, 3000);
+	CHECK_EQ(n->dns_new_names, 100);
+	CHECK(n->proxy_env);
+	CHECK(!n->cname_strict);
+	CHECK(n->ech_outer);
 	(void)sb_plan_free(p);
 }
 
@@ -136,6 +185,101 @@ TEST(rules)
 	refuse("\"argv\":[\"/bin/echo\",{\"b64\":\"/w==\"}]", "\"argv\":[]");
 	refuse("\"tty\":false", "\"tty\":true");
 	refuse("\"memory\":0", "\"memory\":4096");
+}
+
+TEST(net_rules)
+{
+	refuse("\"mode\":\"filter\"", "\"mode\":\"none\""); /* with rules */
+	refuse("\"mode\":\"filter\"", "\"mode\":\"all\"");
+	refuse("\"mode\":\"filter\"", "\"mode\":1");
+	refuse("\"mode\":\"filter\",", "");
+	refuse("\"max_connections\":512", "\"max_connections\":0");
+	refuse("\"max_connections\":512", "\"max_connections\":4097");
+	refuse("\"proxy_env\":true", "\"proxy_env\":1");
+	refuse("\"cname_strict\":false,", "");
+	refuse("\"ech_outer\":true", "\"ech_outer\":true,\"extra\":0");
+	refuse("\"host\":\"*.example.com\"", "\"host\":\"*.Example.com\"");
+	refuse("\"host\":\"*.example.com\"", "\"host\":\"*.example.com.\"");
+	refuse("\"host\":\"*.example.com\"", "\"host\":\"\"");
+	refuse("\"host\":\"*.example.com\"", "\"host\":\"example.com\\u0000.net\"");
+	refuse("\"host\":\"*.example.com\"", "\"host\":{\"b64\":\"/w==\"}");
+	refuse("\"host\":\"10.0.0.0/8\"", "\"host\":\"10.0.0.1/8\"");
+	refuse("\"host\":\"10.0.0.0/8\"", "\"host\":\"10.0.0.0/08\"");
+	refuse("\"host\":\"10.0.0.0/8\"", "\"host\":\"::ffff:10.0.0.0/104\"");
+	refuse("\"from\":\"\"", "\"from\":null");
+	refuse("\"from\":\"\"", "\"from\":\"a\\nb\"");
+	refuse("\"port_hi\":443", "\"port_hi\":442");
+	refuse("\"port_hi\":443", "\"port_hi\":65979"); /* 443 + 65536 */
+	refuse("\"port_lo\":443", "\"port_lo\":0");
+	refuse("\"port_lo\":443", "\"port_lo\":\"443\"");
+	refuse("\"proto\":\"https\"", "\"proto\":\"tcp\"");
+	refuse("\"proto\":\"auto\"", "\"proto\":\"any\""); /* of a deny rule */
+	refuse("\"deny\":false,", "");
+	refuse("\"deny\":false", "\"deny\":0");
+	refuse("\"rules\":[", "\"rules\":[1,");
+	refuse("\"addr\":\"192.0.2.7\"", "\"addr\":\"192.0.2.07\"");
+	refuse("\"name\":\"pin.example\"", "\"name\":\"*.example\"");
+	refuse("127.0.0.53:53", "127.0.0.53");
+	refuse("[fd00::53]:53", "fd00::53:53");
+	refuse("[\"TXT\"]", "[\"A\"]");
+	refuse("[\"TXT\"]", "null");
+}
+
+/* A plan from the time before there was a network part is refused, not read as "none". */
+TEST(net_part_is_missing)
+{
+	const char *from = strstr(literal, "\"net\":");
+	const char *to = strstr(literal, "\"nofile\"");
+	struct sb_plan *p = NULL;
+	char buf[4096];
+	int n;
+
+	REQUIRE(from && to);
+	n = snprintf(buf, sizeof(buf), "%.*s%s", (int)(from - literal), literal, to);
+	CHECK_EQ(sb_plan_parse(buf, (size_t)n, &p, NULL), -EBADMSG);
+	n = snprintf(buf, sizeof(buf), "%.*s\"net\":null,%s", (int)(from - literal), literal, to);
+	CHECK_EQ(sb_plan_parse(buf, (size_t)n, &p, NULL), -EBADMSG);
+	n = snprintf(buf, sizeof(buf), "%.*s\"net\":[],%s", (int)(from - literal), literal, to);
+	CHECK_EQ(sb_plan_parse(buf, (size_t)n, &p, NULL), -EBADMSG);
+}
+
+static double seconds(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Twice the rules take about twice the time; the bound is far from both. */
+TEST(as_many_rules_as_there_may_be)
+{
+	struct sb_plan *p = parsed();
+	struct sb_plan *again = NULL;
+	double from = seconds();
+	struct sb_err e = { 0 };
+	char host[64];
+	char *out = NULL;
+	size_t len = 0;
+
+	REQUIRE(p);
+	p->net.rules = realloc(p->net.rules, SB_NET_MAX_RULES * sizeof(*p->net.rules));
+	REQUIRE(p->net.rules);
+	for (; p->net.n_rules < SB_NET_MAX_RULES; p->net.n_rules++) {
+		struct sb_net_rule *r = &p->net.rules[p->net.n_rules];
+
+		(void)snprintf(host, sizeof(host), "package%zu.registry.example", p->net.n_rules);
+		*r = (struct sb_net_rule){ false, strdup(host), 443, 443, SB_PROTO_HTTPS,
+					   strdup("--allow-hosts") };
+	}
+	CHECK_EQ(sb_plan_write(p, &out, &len, &e), 0);
+	CHECK(len < SB_PLAN_MAX_BYTES);
+	CHECK_EQ(out ? sb_plan_parse(out, len, &again, &e) : -1, 0);
+	CHECK(again && again->net.n_rules == SB_NET_MAX_RULES);
+	CHECK(seconds() - from < 5);
+	free(out);
+	(void)sb_plan_free(again);
+	(void)sb_plan_free(p);
 }
 
 TEST(normalise)
