@@ -1,6 +1,6 @@
 /*
  * Theory of operation. One loop; sources: the channel, signals (SIGCHLD for reaping), one report
- * pipe and up to four stream ends per command. The session ends in one of four ways, the first of
+ * pipe and up to four stream ends per command, and in a micro-VM the network's relay. The session ends in one of four ways, the first of
  * which counts:
  *
  *   SHUTDOWN from the host   kill, reap, write back files, BYE, return 0
@@ -32,6 +32,7 @@
 #include "exec/confine.h"
 #include "exec/leaf.h"
 #include "os/loop.h"
+#include "relay/net_relay.h"
 #include "wire/ctl.h"
 
 #define END_NS 3000000000ULL /* to wait for the killed and for the carrier at the end */
@@ -43,6 +44,7 @@ struct serve {
 	struct sb_loop *loop;
 	struct sb_chan *chan; /* NULL when dead */
 	struct sb_commands *commands;
+	struct sb_net_relay *relay; /* NULL: no network, or a namespace, where the gate listens */
 	struct sb_confine confine;
 	int sigfd;
 	struct sb_io sig_io;
@@ -248,6 +250,8 @@ static void on_closed(struct sb_chan *c, int err, const char *why)
 
 	sb_log("channel closed: %s", why ? why : strerror(-err));
 	sb_commands_forget_streams(s->commands);
+	if (s->relay)
+		sb_net_relay_channel(s->relay, NULL);
 	s->chan = sb_chan_free(c);
 	end(s, err < 0 ? err : -ECONNRESET);
 }
@@ -394,15 +398,24 @@ static int open_channel(struct serve *s)
 		.fd_out = s->env->carrier,
 		.prologue = prologue,
 		.prologue_len = sizeof(prologue),
+		.max_net = SB_CHAN_NET_ROOM(s->plan),
 		.ops = &chan_ops,
 		.owner = s,
 	};
-	int r;
+	int r = 0;
+
+	if (s->env->net) {
+		r = sb_net_relay_new(s->loop, s->env->net, cfg.max_net, &s->relay);
+		if (r < 0)
+			return r;
+	}
 
 	sb_boot_prologue(boot->session, boot->plan_sha256, prologue);
 	memcpy(cfg.psk, boot->psk, sizeof(cfg.psk));
 	r = sb_chan_new(&cfg, &s->chan);
 	explicit_bzero(cfg.psk, sizeof(cfg.psk));
+	if (r == 0 && s->relay)
+		sb_net_relay_channel(s->relay, s->chan);
 	return r;
 }
 
@@ -457,6 +470,7 @@ static void finish(struct serve *s)
 		sb_commands_kill_all(s->commands);
 		turn_until(s, is_dead);
 	}
+	s->relay = sb_net_relay_free(s->relay);
 	if (s->status == 0) {
 		if (s->env->vm) /* in a namespace these are the host's own file systems */
 			write_back(s);

@@ -19,6 +19,7 @@ struct sb_guest_env {
 	const char *ready_text; /* for READY: kernel release and the verified controls */
 	const pid_t *pumps;     /* file pumps; the end of any of them ends the session */
 	size_t n_pumps;
+	const int *net;         /* borrowed: the four sockets of init/net.h; NULL: no relay here */
 };
 
 /*

@@ -26,6 +26,7 @@
 #include "conn/boot.h"
 #include "exec/serve.h"
 #include "init/init.h"
+#include "init/net.h"
 #include "init/port.h"
 #include "init/served.h"
 #include "rootfs/rootfs.h"
@@ -199,9 +200,30 @@ static int harden(int proc, char *ready, size_t cap, struct sb_err *err)
 	return 0;
 }
 
-static int boot_up(int *chan, struct sb_boot *boot, struct sb_served *served, char *ready,
-		   struct sb_err *err)
+/* Modules, addresses, rules and sockets; without a network nothing but lo. */
+static int set_up_net(const struct sb_plan_net *n, struct sb_net_listen *ret, struct sb_err *err)
 {
+	int e = sb_init_lo_up();
+
+	if (e < 0)
+		return sb_err_set(err, e, "cannot bring up lo: %s", strerror(-e));
+	if (n->mode == SB_NET_NONE)
+		return 0;
+	e = sb_init_modules(MODULES, MODULES ".net", NULL, err);
+	return e < 0 ? e : sb_init_net(ret, err);
+}
+
+struct vm {
+	struct sb_boot boot;
+	struct sb_served served;
+	struct sb_net_listen net;
+	int chan;
+	char ready[READY_MAX];
+};
+
+static int boot_up(struct vm *vm, struct sb_err *err)
+{
+	struct sb_boot *boot = &vm->boot;
 	sb_autofd int proc = -1;
 	int e = mount_early(err);
 
@@ -209,29 +231,27 @@ static int boot_up(int *chan, struct sb_boot *boot, struct sb_served *served, ch
 	if (e == 0)
 		e = sb_init_modules(MODULES, MODULES ".order", OVERLAY, err);
 	if (e == 0)
-		e = sb_port_open("sb.chan", PORT_TIMEOUT_MS, chan, err);
+		e = sb_port_open("sb.chan", PORT_TIMEOUT_MS, &vm->chan, err);
 	if (e == 0)
-		e = read_boot(*chan, boot, err);
+		e = read_boot(vm->chan, boot, err);
 	if (e == 0)
 		e = set_clock(boot->plan, err);
 	if (e < 0)
 		return e;
 	if (sethostname(boot->plan->hostname, strlen(boot->plan->hostname)) < 0)
 		return sb_err_set(err, -errno, "cannot set the host name: %s", strerror(errno));
-	e = sb_init_lo_up();
-	if (e < 0)
-		return sb_err_set(err, e, "cannot bring up lo: %s", strerror(-e));
-	if (boot->plan->image != SB_IMAGE_HOST)
+	e = set_up_net(&boot->plan->net, &vm->net, err);
+	if (e == 0 && boot->plan->image != SB_IMAGE_HOST)
 		e = sb_init_module(MODULES, OVERLAY, err);
 	if (e < 0)
 		return e;
 	proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (proc < 0)
 		return sb_err_set(err, -errno, "cannot open /proc: %s", strerror(errno));
-	e = set_up_root(boot->plan, served, err);
+	e = set_up_root(boot->plan, &vm->served, err);
 	if (e == 0)
 		e = set_up_cgroup(err);
-	return e < 0 ? e : harden(proc, ready, READY_MAX, err);
+	return e < 0 ? e : harden(proc, vm->ready, READY_MAX, err);
 }
 
 /* Flush and let go of what the host serves while its pumps still run, then end everything. */
@@ -249,12 +269,10 @@ static void wind_down(const struct sb_plan *p, const struct sb_served *served)
 
 void sb_init_vm(void)
 {
-	static char ready[READY_MAX];
-	struct sb_served served = { 0 };
-	struct sb_boot boot = { 0 };
+	static struct vm vm = { .net = SB_NET_LISTEN_INIT, .chan = -1 };
 	struct sb_err err = { 0 };
 	struct sb_guest_env env = {
-		.boot = &boot, .carrier = -1, .vm = true, .cgroup = SB_CGROUP_DIR "/sendbox",
+		.boot = &vm.boot, .carrier = -1, .vm = true, .cgroup = SB_CGROUP_DIR "/sendbox",
 	};
 	int e;
 
@@ -263,18 +281,20 @@ void sb_init_vm(void)
 	if (e < 0)
 		(void)sb_err_set(&err, e, "cannot start the crypto library");
 	else
-		e = boot_up(&env.carrier, &boot, &served, ready, &err);
+		e = boot_up(&vm, &err);
 	if (e == 0) {
-		env.ready_text = ready;
-		env.pumps = served.pumps;
-		env.n_pumps = served.n_pumps;
+		env.carrier = vm.chan;
+		env.ready_text = vm.ready;
+		env.pumps = vm.served.pumps;
+		env.n_pumps = vm.served.n_pumps;
+		env.net = vm.net.fd[SB_NET_TCP4] >= 0 ? vm.net.fd : NULL;
 		e = sb_guest_serve(&env);
 		if (e < 0)
 			(void)sb_err_set(&err, e, "session ended: %s", strerror(-e));
 	}
 	if (e < 0)
 		sb_log("%s", err.text);
-	wind_down(boot.plan, &served);
-	sb_boot_done(&boot);
+	wind_down(vm.boot.plan, &vm.served);
+	sb_boot_done(&vm.boot);
 	power_off();
 }

@@ -12,7 +12,7 @@
 #include "provider/microvm/cpio.h"
 #include "provider/microvm/modules.h"
 
-#define BUILDER_VERSION 2
+#define BUILDER_VERSION 3
 #define KEEP 16
 #define GUEST_MAX (64U << 20)  /* bytes of sendbox-guest */
 #define MODULE_MAX (64U << 20) /* bytes of one module */
@@ -24,8 +24,9 @@ struct part {
 };
 struct parts {
 	struct part guest;
-	struct part modules[SB_MODULES_MAX];
+	struct part modules[2 * SB_MODULES_MAX];
 	size_t n;
+	size_t n_base; /* the first ones, for every guest; the others for one with a network */
 };
 
 static void parts_free(struct parts **pp)
@@ -93,17 +94,37 @@ static bool may_cut_signatures(const struct sb_kernel *k)
 	       sb_modules_sig_optional(text);
 }
 
+/* Read one module, as the guest gets it. */
+static int read_module(const struct sb_kernel *k, int dir, const char *path, bool cut,
+		       struct parts *p, struct sb_err *err)
+{
+	struct part *m = &p->modules[p->n];
+	int r = sb_fd_read_file(dir, path, MODULE_MAX, &m->data, &m->len);
+
+	if (r < 0)
+		return sb_err_set(err, r, "cannot read %s/%s: %s", k->modules, path, strerror(-r));
+	p->n++;
+	r = plain_module(m, path);
+	if (r < 0)
+		return sb_err_set(err, r, "%s/%s is damaged", k->modules, path);
+	if (cut)
+		m->len = sb_modules_plain_len(m->data, m->len);
+	sb_modules_guest_name(path, m->name);
+	return 0;
+}
+
 static int read_modules(const struct sb_kernel *k, struct parts *p, struct sb_err *err)
 {
+	static const struct sb_module_want *const wants[2] = { sb_modules_wanted, sb_modules_net };
 	sb_autofd int dir = open(k->modules, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	sb_autofree struct sb_module_list *list = calloc(1, sizeof(*list));
+	sb_autofree struct sb_module_list *lists = calloc(2, sizeof(*lists));
 	sb_autofree char *dep = NULL;
 	sb_autofree char *builtin = NULL;
 	struct sb_err why = { 0 };
 	bool cut = may_cut_signatures(k);
 	int r;
 
-	if (!list)
+	if (!lists)
 		return sb_err_set(err, -ENOMEM, "out of memory");
 	if (dir < 0)
 		return sb_err_set(err, -errno, "cannot open %s: %s", k->modules, strerror(errno));
@@ -112,24 +133,18 @@ static int read_modules(const struct sb_kernel *k, struct parts *p, struct sb_er
 		r = read_text(dir, k->modules, "modules.builtin", &builtin, err);
 	if (r < 0)
 		return r;
-	r = sb_modules_pick(dep, builtin, sb_modules_wanted, list, &why);
-	if (r < 0)
-		return sb_err_set(err, r, "kernel %s in %s cannot be used: %s", k->release,
-				  k->image, why.text);
-	for (size_t i = 0; i < list->n; i++) {
-		struct part *m = &p->modules[p->n];
-
-		r = sb_fd_read_file(dir, list->path[i], MODULE_MAX, &m->data, &m->len);
+	for (size_t w = 0; w < SB_ARRAY_LEN(wants); w++) {
+		r = sb_modules_pick(dep, builtin, wants[w], &lists[w], &why);
 		if (r < 0)
-			return sb_err_set(err, r, "cannot read %s/%s: %s", k->modules,
-					  list->path[i], strerror(-r));
-		p->n++;
-		r = plain_module(m, list->path[i]);
+			return sb_err_set(err, r, "kernel %s in %s cannot be used: %s", k->release,
+					  k->image, why.text);
+		for (size_t i = 0; r == 0 && i < lists[w].n; i++)
+			if (w == 0 || !sb_modules_has(&lists[0], lists[w].path[i]))
+				r = read_module(k, dir, lists[w].path[i], cut, p, err);
 		if (r < 0)
-			return sb_err_set(err, r, "%s/%s is damaged", k->modules, list->path[i]);
-		if (cut)
-			m->len = sb_modules_plain_len(m->data, m->len);
-		sb_modules_guest_name(list->path[i], m->name);
+			return r;
+		if (w == 0)
+			p->n_base = p->n;
 	}
 	return 0;
 }
@@ -167,7 +182,8 @@ static int make_key(const struct sb_kernel *k, const uint8_t pub[32], const stru
 	for (size_t i = 0; i < p->n; i++) {
 		sb_sha256(p->modules[i].data, p->modules[i].len, sha);
 		sb_hex_write(sha, sizeof(sha), hex);
-		sb_buf_addf(&b, "module %s %s\n", p->modules[i].name, hex);
+		sb_buf_addf(&b, "module %s %s%s\n", p->modules[i].name, hex,
+			    i < p->n_base ? "" : " net");
 	}
 	if (sb_buf_error(&b) < 0)
 		return sb_buf_error(&b);
@@ -181,9 +197,11 @@ static int write_cpio(const struct parts *p, const uint8_t pub[32], struct sb_bu
 	static const char *const dirs[] = { "dev", "proc", "sys", "run", "newroot", "sendbox",
 					    "sendbox/etc", "sendbox/modules" };
 	sb_autobuf struct sb_buf order = { 0 };
+	sb_autobuf struct sb_buf net = { 0 };
 	struct sb_cpio c = { .out = out };
 
 	sb_buf_init(&order, 65536);
+	sb_buf_init(&net, 65536);
 	for (size_t i = 0; i < SB_ARRAY_LEN(dirs); i++)
 		sb_cpio_dir(&c, dirs[i], 0755);
 	sb_cpio_chardev(&c, "dev/console", 0600, 5, 1);
@@ -194,11 +212,14 @@ static int write_cpio(const struct parts *p, const uint8_t pub[32], struct sb_bu
 
 		(void)snprintf(name, sizeof(name), "sendbox/modules/%s", p->modules[i].name);
 		sb_cpio_file(&c, name, 0444, p->modules[i].data, p->modules[i].len);
-		sb_buf_addf(&order, "%s\n", p->modules[i].name);
+		sb_buf_addf(i < p->n_base ? &order : &net, "%s\n", p->modules[i].name);
 	}
 	sb_cpio_file(&c, "sendbox/modules.order", 0444, order.data, order.len);
+	sb_cpio_file(&c, "sendbox/modules.net", 0444, net.data, net.len);
 	sb_cpio_end(&c);
-	return sb_buf_error(&order) < 0 ? sb_buf_error(&order) : sb_buf_error(out);
+	if (sb_buf_error(&order) < 0 || sb_buf_error(&net) < 0)
+		return sb_buf_error(&order) < 0 ? sb_buf_error(&order) : sb_buf_error(&net);
+	return sb_buf_error(out);
 }
 
 /* <key>.sum names the file that was built for the key; good only while that file is intact. */

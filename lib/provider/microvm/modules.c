@@ -19,6 +19,12 @@ const struct sb_module_want sb_modules_wanted[] = {
 	{ NULL, false },
 };
 
+/* crc32c_generic is what libcrc32c asks for without naming it as a dependency. */
+const struct sb_module_want sb_modules_net[] = {
+	{ "crc32c_generic", false }, { "nf_tables", true }, { "nft_tproxy", true },
+	{ NULL, false },
+};
+
 static const char *const suffixes[] = { ".ko", ".ko.gz", ".ko.xz", ".ko.zst" };
 
 /* Length of the module path @p without suffix, or 0 when it has none of the known ones. */
@@ -157,6 +163,14 @@ int sb_modules_pick(const char *dep, const char *builtin, const struct sb_module
 				  (int)missing.len, (const char *)missing.data);
 	*ret = *l;
 	return 0;
+}
+
+bool sb_modules_has(const struct sb_module_list *l, const char *path)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (strcmp(l->path[i], path) == 0)
+			return true;
+	return false;
 }
 
 void sb_modules_guest_name(const char *path, char *out)

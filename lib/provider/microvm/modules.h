@@ -17,8 +17,9 @@ struct sb_module_want {
 	bool required;
 };
 
-/* What the guest needs; a NULL name ends it. */
+/* What every guest needs, and what one with a network needs on top; a NULL name ends each. */
 extern const struct sb_module_want sb_modules_wanted[];
+extern const struct sb_module_want sb_modules_net[];
 
 struct sb_module_list {
 	size_t n;
@@ -37,6 +38,8 @@ struct sb_module_list {
 SB_MUST_CHECK int sb_modules_pick(const char *dep, const char *builtin,
 				  const struct sb_module_want *want, struct sb_module_list *ret,
 				  struct sb_err *err);
+
+bool sb_modules_has(const struct sb_module_list *l, const char *path);
 
 /* File name within the guest: last component, without a packer's suffix. @out: 256 bytes. */
 void sb_modules_guest_name(const char *path, char *out);

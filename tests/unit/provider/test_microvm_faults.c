@@ -67,7 +67,7 @@ static int put(int top, const char *name, const char *text)
 TEST(initramfs)
 {
 	static const char builtin[] = "kernel/virtio_mmio.ko\nkernel/virtio_console.ko\n"
-				      "kernel/overlay.ko\n";
+				      "kernel/overlay.ko\nkernel/nf_tables.ko\n";
 	struct sb_dirs dirs = { .cache = dir, .libexec = dir };
 	struct sb_kernel k = { .release = "6.1" };
 	uint8_t pub[32] = { 1 };
@@ -82,7 +82,8 @@ TEST(initramfs)
 	(void)snprintf(k.modules, sizeof(k.modules), "%s", dir);
 	(void)snprintf(cpios, sizeof(cpios), "%s/initramfs", dir);
 	REQUIRE(put(top, "sendbox-guest", "program") == 0 && put(top, "fuse.ko", "module") == 0 &&
-		put(top, "modules.dep", "fuse.ko:\n") == 0 &&
+		put(top, "nft_tproxy.ko", "other") == 0 &&
+		put(top, "modules.dep", "fuse.ko:\nnft_tproxy.ko: fuse.ko\n") == 0 &&
 		put(top, "modules.builtin", builtin) == 0);
 	fds = t_open_fds();
 	T_EVERY_FAULT(n)

@@ -101,3 +101,33 @@ TEST(signatures_are_cut_off)
 	CHECK(!sb_modules_sig_optional("#\nCONFIG_MODULE_SIG_FORCE=y\n"));
 	CHECK(!sb_modules_sig_optional(""));
 }
+
+TEST(modules_of_the_network)
+{
+	static const char text[] =
+		"kernel/lib/libcrc32c.ko:\n"
+		"kernel/net/netfilter/nfnetlink.ko:\n"
+		"kernel/net/netfilter/nf_tables.ko: kernel/net/netfilter/nfnetlink.ko "
+		"kernel/lib/libcrc32c.ko\n"
+		"kernel/net/netfilter/nft_tproxy.ko: kernel/net/ipv6/netfilter/nf_tproxy_ipv6.ko "
+		"kernel/net/netfilter/nf_tables.ko kernel/net/netfilter/nfnetlink.ko "
+		"kernel/lib/libcrc32c.ko\n"
+		"kernel/net/ipv6/netfilter/nf_tproxy_ipv6.ko:\n";
+	static const char *const want[] = {
+		"kernel/lib/libcrc32c.ko", "kernel/net/netfilter/nfnetlink.ko",
+		"kernel/net/netfilter/nf_tables.ko", "kernel/net/ipv6/netfilter/nf_tproxy_ipv6.ko",
+		"kernel/net/netfilter/nft_tproxy.ko",
+	};
+	static struct sb_module_list l;
+	struct sb_err err = { 0 };
+
+	CHECK_EQ(sb_modules_pick(text, "kernel/crypto/crc32c_generic.ko\n", sb_modules_net, &l, &err),
+		 0);
+	CHECK_EQ(l.n, 5);
+	for (size_t i = 0; i < l.n && i < 5; i++)
+		CHECK_STR(l.path[i], want[i]);
+	CHECK(sb_modules_has(&l, "kernel/lib/libcrc32c.ko"));
+	CHECK(!sb_modules_has(&l, "kernel/lib/libcrc32"));
+	CHECK_EQ(sb_modules_pick("", "", sb_modules_net, &l, &err), -ENOPKG);
+	CHECK_STR(err.text, "the kernel lacks nf_tables, nft_tproxy (neither a module nor built in)");
+}
