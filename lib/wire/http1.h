@@ -10,6 +10,8 @@
  * Transfer-Encoding, missing or several Host fields (1.1), userinfo in a target or Host, malformed
  * chunk sizes, chunk extensions longer than 256 bytes, heads larger than SB_HTTP_HEAD_MAX.
  */
+#include <sys/types.h>
+
 #include "base/mem.h"
 
 #define SB_HTTP_HEAD_MAX 65536
