@@ -192,12 +192,19 @@ struct sb_net_amend {
 	size_t n_remove;
 };
 void sb_net_amend_done(struct sb_net_amend *a);
-/* Canonical JSON, as the plan; signed with the host's key by who makes it. */
+/* Canonical JSON, as the plan; signed with the host's key by who makes it. Of a rule to remove
+ * only host and ports are kept. Return: 0; -EINVAL (a rule, no seq, nothing to do); -E2BIG
+ * (SB_NET_AMEND_MAX); -ENOMEM. */
 SB_MUST_CHECK int sb_net_amend_write(const struct sb_net_amend *a, char **ret, size_t *ret_len);
+/* Return: 0; -EBADMSG when malformed, not canonical or against a rule; -ENOMEM. */
 SB_MUST_CHECK int sb_net_amend_parse(const char *bytes, size_t len, struct sb_net_amend *ret,
 				     struct sb_err *err);
-/* Change @n. @removed, @added: counts for the record. Return: 0; -ENOENT when a rule to remove is
- * not there (nothing is changed); -EINVAL; -ENOMEM. */
+/*
+ * Change @n: first take away, whatever the protocol, then add; so that a rule in both lists is
+ * replaced. Who calls has compared session and seq. Strings of rules that stay do not move.
+ * Return: 0; -ENOENT when a rule to remove is not there; -EINVAL; -ENOMEM. On failure nothing is
+ * changed.
+ */
 SB_MUST_CHECK int sb_net_amend_apply(const struct sb_net_amend *a, struct sb_plan_net *n,
 				     struct sb_err *err);
 
