@@ -126,25 +126,32 @@ void say_exited(struct guest *g, uint32_t code)
 
 /* --- the rig --- */
 
-static int plan_memfd(bool tty, uint8_t sha_sig[SB_SIGN_LEN], uint8_t pub[SB_SIGN_PUBLIC_LEN])
+static int plan_memfd(bool tty, bool net, uint8_t sha_sig[SB_SIGN_LEN],
+		      uint8_t pub[SB_SIGN_PUBLIC_LEN])
 {
 	uint8_t sec[SB_SIGN_SECRET_LEN];
 	char text[4096];
 	int n = snprintf(
 		text, sizeof(text),
-		"{\"accel\":\"none\",\"argv\":[\"/bin/true\"],\"cpus\":2,\"cpus_asked\":false,"
+		"{\"accel\":\"%s\",\"argv\":[\"/bin/true\"],\"cpus\":2,\"cpus_asked\":false,"
 		"\"created\":1000,\"cwd\":\"/w\",\"disk\":67108864,\"env\":[\"A=1\"],"
 		"\"expires\":2000,\"format\":\"sendbox-plan\",\"gid\":1000,\"guest_sha256\":\"%s\","
 		"\"home\":\"/home/user\",\"hostname\":\"sendbox\",\"image\":\"host\","
 		"\"image_dev\":0,\"image_ino\":0,\"image_path\":null,"
-		"\"initramfs_sha256\":\"%s\",\"kernel_release\":null,\"kernel_sha256\":\"%s\","
-		"\"memory\":0,\"memory_asked\":false,\"mounts\":[],\"nofile\":1024,"
+		"\"initramfs_sha256\":\"%s\",\"kernel_release\":%s,\"kernel_sha256\":\"%s\","
+		"\"memory\":%s,\"memory_asked\":false,\"mounts\":[],"
+		"\"net\":{\"cname_strict\":false,\"dns_new_names\":0,\"dns_queries\":0,"
+		"\"dns_types\":[],\"ech_outer\":false,\"host_bytes\":0,\"idle_ms\":0,"
+		"\"max_connections\":%s,\"mode\":\"%s\",\"pins\":[],\"proxy_env\":false,"
+		"\"resolvers\":[],\"rules\":[],\"session_bytes\":0},\"nofile\":1024,"
 		"\"owner_gid\":1000,\"owner_uid\":1000,\"pids_asked\":false,\"pids_max\":512,"
-		"\"provider\":\"namespace\",\"provider_reason\":\"asked for\","
+		"\"provider\":\"%s\",\"provider_reason\":\"asked for\","
 		"\"separate_stderr\":false,\"session\":\"000102030405060708090a0b0c0d0e0f\","
 		"\"term\":%s,\"test_root\":false,\"timeout_ms\":0,\"tty\":%s,\"uid\":1000,"
 		"\"user\":\"user\",\"version\":1}",
-		zeros, zeros, zeros, tty ? "\"xterm\"" : "null", tty ? "true" : "false");
+		net ? "tcg" : "none", zeros, zeros, net ? "\"6.1.0\"" : "null", zeros,
+		net ? "268435456" : "0", net ? "512" : "0", net ? "filter" : "none", net ? "microvm" : "namespace",
+		tty ? "\"xterm\"" : "null", tty ? "true" : "false");
 	int fd = memfd_create("plan", MFD_CLOEXEC);
 
 	if (fd < 0 || write(fd, text, (size_t)n) != n)
@@ -154,11 +161,19 @@ static int plan_memfd(bool tty, uint8_t sha_sig[SB_SIGN_LEN], uint8_t pub[SB_SIG
 	return fd;
 }
 
-static bool spawn(struct rig *r, bool tty, uint32_t timeout_ms, bool bad_sig, bool net,
-		  uint32_t guest_max)
+struct wish {
+	bool tty;
+	bool bad_sig;
+	bool net;
+	bool mismatch; /* the descriptor of the other kind of plan */
+	uint32_t timeout_ms;
+	uint32_t guest_max;
+};
+
+static bool spawn(struct rig *r, const struct wish *w)
 {
 	static const char *const argv[] = { "sendbox-channel", NULL };
-	struct sb_ipc_chan_start start = { .psk = { 7 }, .ready_timeout_ms = timeout_ms };
+	struct sb_ipc_chan_start start = { .psk = { 7 }, .ready_timeout_ms = w->timeout_ms };
 	struct sb_spawn_fd map[2] = { { .to = 3 }, { .from = 2, .to = 2 } };
 	struct sb_spawn sp = { .path = CHANNEL_EXE, .argv = argv, .fds = map, .n_fds = 2 };
 	int ipc[2];
@@ -166,20 +181,21 @@ static bool spawn(struct rig *r, bool tty, uint32_t timeout_ms, bool bad_sig, bo
 	int front[2] = { -1, -1 };
 	const int small = 8192;
 	int fds[3];
+	bool front_too = w->net != w->mismatch;
 	struct sb_err err = { 0 };
 
 	memset(r, 0, sizeof(*r));
 	if (sb_crypto_init() < 0 || sb_loop_new(&r->loop) < 0 ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ipc) < 0 ||
 	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, carrier) < 0 ||
-	    (net && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, front) < 0))
+	    (front_too && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, front) < 0))
 		return false;
 	map[0].from = ipc[1];
 	r->ipc = ipc[0];
 	r->carrier = carrier[1];
 	r->front = front[1];
-	r->guest_max = guest_max;
-	if (net) /* few messages fit, so that the others wait */
+	r->guest_max = w->guest_max;
+	if (front_too) /* few messages fit, so that the others wait */
 		(void)setsockopt(front[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
 	if (sb_spawn_start(&sp, &r->pid, NULL, &err) < 0) {
 		t_fail(__FILE__, __LINE__, "%s", err.text);
@@ -187,24 +203,32 @@ static bool spawn(struct rig *r, bool tty, uint32_t timeout_ms, bool bad_sig, bo
 	}
 	(void)close(ipc[1]);
 	fds[0] = carrier[0];
-	fds[1] = plan_memfd(tty, start.signature, start.public_key);
+	fds[1] = plan_memfd(w->tty, w->net, start.signature, start.public_key);
 	memcpy(r->pub, start.public_key, sizeof(r->pub));
 	fds[2] = front[0];
-	if (bad_sig)
+	if (w->bad_sig)
 		start.signature[3] ^= 1;
 	if (fds[1] < 0 ||
-	    sb_ipc_send(r->ipc, SB_IPC_CHAN_START, &start, sizeof(start), fds, net ? 3 : 2) < 0)
+	    sb_ipc_send(r->ipc, SB_IPC_CHAN_START, &start, sizeof(start), fds, front_too ? 3 : 2) < 0)
 		return false;
 	(void)close(fds[0]);
 	(void)close(fds[1]);
-	if (net)
+	if (front_too)
 		(void)close(front[0]);
 	return true;
 }
 
 bool rig_spawn(struct rig *r, bool tty, uint32_t timeout_ms, bool bad_sig)
 {
-	return spawn(r, tty, timeout_ms, bad_sig, false, SB_CHAN_MAX_NET);
+	return spawn(r, &(struct wish){ .tty = tty,
+					.bad_sig = bad_sig,
+					.timeout_ms = timeout_ms,
+					.guest_max = SB_CHAN_MAX_NET });
+}
+
+bool rig_spawn_mismatch(struct rig *r, bool net)
+{
+	return spawn(r, &(struct wish){ .net = net, .mismatch = true, .timeout_ms = 5000 });
 }
 
 bool rig_boot(struct rig *r)
@@ -257,11 +281,11 @@ bool rig_turn_until(struct rig *r, const bool *flag, int ms)
 	return *flag;
 }
 
-static bool ready(struct rig *r, bool tty, bool net, uint32_t guest_max)
+static bool ready(struct rig *r, const struct wish *w)
 {
 	struct sb_ctl m = { .type = SB_CTL_READY, .text = "6.1", .text_len = 3 };
 
-	if (!spawn(r, tty, 5000, false, net, guest_max) || !rig_boot(r))
+	if (!spawn(r, w) || !rig_boot(r))
 		return false;
 	for (int i = 0; i < 1000 && say(&r->g, &m) == -ENOTCONN; i++)
 		if (sb_loop_turn(r->loop, 5) < 0)
@@ -271,12 +295,13 @@ static bool ready(struct rig *r, bool tty, bool net, uint32_t guest_max)
 
 bool rig_ready(struct rig *r, bool tty)
 {
-	return ready(r, tty, false, SB_CHAN_MAX_NET);
+	return ready(r, &(struct wish){
+				.tty = tty, .timeout_ms = 5000, .guest_max = SB_CHAN_MAX_NET });
 }
 
 bool rig_ready_net(struct rig *r, uint32_t guest_max)
 {
-	return ready(r, false, true, guest_max);
+	return ready(r, &(struct wish){ .net = true, .timeout_ms = 5000, .guest_max = guest_max });
 }
 
 bool rig_run(struct rig *r, int in, int out, int err)

@@ -59,6 +59,8 @@ void flood(struct guest *g);
 int say(struct guest *g, const struct sb_ctl *m);
 void say_exited(struct guest *g, uint32_t code);
 bool rig_spawn(struct rig *r, bool tty, uint32_t timeout_ms, bool bad_sig);
+/* The plan has a network (or not), the start message is that of the other case. */
+bool rig_spawn_mismatch(struct rig *r, bool net);
 bool rig_boot(struct rig *r);
 /* Let the guest's loop run until the monitor gets a message. Return: its type; 0 = EOF; -1. */
 int rig_message(struct rig *r, int ms);

@@ -520,3 +520,14 @@ TEST(guest_breaks_the_rules)
 	FAILED_WITH(&r, SB_FAIL_GUEST);
 	CHECK_EQ(rig_stop(&r), 0);
 }
+
+TEST(plan_and_front_socket_agree)
+{
+	struct rig r;
+
+	for (int net = 0; net < 2; net++) {
+		REQUIRE(rig_spawn_mismatch(&r, net));
+		FAILED_WITH(&r, SB_FAIL_INTERNAL);
+		CHECK(rig_stop(&r) != 0);
+	}
+}
