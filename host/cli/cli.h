@@ -21,6 +21,7 @@ enum sb_exit {
 int cmd_run(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_gc(int argc, char **argv);
+int cmd_net(int argc, char **argv);
 
 /* Print "sendbox: TEXT" on stderr with control characters escaped. */
 void cli_error(const char *fmt, ...) SB_PRINTF(1, 2);

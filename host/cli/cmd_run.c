@@ -29,6 +29,7 @@
 #include "os/spawn.h"
 #include "plan_make.h"
 #include "session.h"
+#include "summary.h"
 #include "term.h"
 
 struct run {
@@ -51,6 +52,7 @@ struct run {
 	bool started;
 	bool cancelled;
 	bool done;
+	struct summary *summary; /* of what the net gate refused; not with --json */
 	struct sb_ipc_done result;
 };
 
@@ -214,6 +216,13 @@ static void on_message(struct sb_io *io, uint32_t events)
 			cli_error("cannot set the terminal to raw mode");
 		if (r->plan->tty)
 			send_size(r);
+		break;
+	case SB_IPC_NET_EVENT:
+		p = sb_ipc_get(&msg, sizeof(struct sb_ipc_net_event), 0);
+		if (p && r->events)
+			cli_event_network(p);
+		else if (p && r->summary)
+			summary_add(r->summary, p);
 		break;
 	case SB_IPC_DONE:
 		p = sb_ipc_get(&msg, sizeof(struct sb_ipc_done), 0);
@@ -430,6 +439,12 @@ static int dry_run(const struct run *r)
 	return k < 0 ? SB_EXIT_INTERNAL : SB_EXIT_OK;
 }
 
+static void tell_line(void *arg, const char *text)
+{
+	(void)arg;
+	cli_error("%s", text);
+}
+
 int cmd_run(int argc, char **argv)
 {
 	struct run r = { .sock = -1,
@@ -459,10 +474,15 @@ int cmd_run(int argc, char **argv)
 		return dry_run(&r);
 	if (k == 0 && (k = sb_loop_new(&r.loop)) < 0)
 		(void)fail(&r, SB_FAIL_INTERNAL, &err, k);
+	if (k == 0 && !r.opt.json && (k = summary_new(&r.summary)) < 0)
+		(void)fail(&r, SB_FAIL_INTERNAL, &err, k);
 	if (k == 0) {
 		if (r.plan->provider == SB_PROVIDER_NAMESPACE && !r.opt.json)
 			cli_error("runtime namespace shares the host's kernel: weaker than a "
 				  "virtual machine");
+		if (r.plan->net.mode == SB_NET_OPEN)
+			cli_error("--no-network-filter: the network is not filtered, every public "
+				  "name and address is in reach");
 		if (r.plan->test_root && !r.opt.json)
 			cli_error("SENDBOX_TEST_GUEST_ROOT is set: the command runs as root of the "
 				  "guest");
@@ -483,5 +503,8 @@ int cmd_run(int argc, char **argv)
 	finish(&r, &err);
 	if (r.opt.keep && r.have_session && !r.opt.json)
 		cli_error("session kept in %s; clear it with: sendbox gc --all", r.session.path);
+	if (r.summary)
+		summary_tell(r.summary, tell_line, NULL);
+	r.summary = summary_free(r.summary);
 	return report(&r);
 }

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/num.h"
 #include "cli.h"
+#include "net_text.h"
 
 #define CHUNK 32768
 
@@ -128,6 +129,11 @@ void cli_event_started(const uint8_t session[16], const char *provider)
 
 	sb_hex_write(session, 16, hex);
 	print(json_pack("{s:s,s:s,s:s}", "event", "started", "session", hex, "provider", provider));
+}
+
+void cli_event_network(const struct sb_ipc_net_event *ev)
+{
+	print(net_text_json(ev));
 }
 
 void cli_event_exit(int status, const struct sb_ipc_exited *x)

@@ -19,6 +19,7 @@ void cli_events_drain(struct cli_events *e);
 
 void cli_event_started(const uint8_t session[16], const char *provider);
 void cli_event_exit(int status, const struct sb_ipc_exited *x);
+void cli_event_network(const struct sb_ipc_net_event *ev);
 void cli_event_error(int status, const char *message);
 
 #endif

@@ -72,6 +72,7 @@ struct command {
 
 static const struct command commands[] = {
 	{ "run", cmd_run, "run a program in a sandbox" },
+	{ "net", cmd_net, "show what a running session reaches, or change it" },
 	{ "doctor", cmd_doctor, "tell what this machine can do and what is missing" },
 	{ "gc", cmd_gc, "clear the remains of sessions that ended badly" },
 };

@@ -143,6 +143,22 @@ enum {
 	O_QUOTA_FILES,
 	O_PIDS,
 	O_TIMEOUT,
+	O_ALLOW, /* network options: O_ALLOW to O_NET_LAST */
+	O_DENY,
+	O_HOST_PORT,
+	O_NO_FILTER,
+	O_PROXY_ENV,
+	O_DNS_TYPES,
+	O_CONNECTIONS,
+	O_IDLE,
+	O_BYTES,
+	O_HOST_BYTES,
+	O_QUERIES,
+	O_NEW_NAMES,
+	O_STRICT_CNAME,
+	O_ECH,
+	O_NET_LAST = O_ECH,
+	O_NO_NETWORK,
 	O_INTERACTIVE,
 	O_SEPARATE,
 	O_JSON,
@@ -168,6 +184,25 @@ static const struct cli_option run_table[] = {
 	{ "pids", 0, "N", "processes and threads at once", O_PIDS },
 	{ "timeout", 0, "TIME", "end the command after TIME (90, 1.5h); from its start",
 	  O_TIMEOUT },
+	{ "allow-hosts", 'a', "LIST", "names, addresses or groups the program may reach, as "
+				      "example.com,*.example.org:8443,npm", O_ALLOW },
+	{ "deny-hosts", 0, "LIST", "what it may not reach though another rule allows it", O_DENY },
+	{ "allow-host-port", 0, "PORT", "this host's own port, as host.sendbox.internal:PORT",
+	  O_HOST_PORT },
+	{ "no-network", 0, NULL, "no network at all, no names either", O_NO_NETWORK },
+	{ "no-network-filter", 0, NULL, "allow every public name and address", O_NO_FILTER },
+	{ "proxy-env", 0, NULL, "set the proxy variables for the command", O_PROXY_ENV },
+	{ "dns-types", 0, "LIST", "record types beside A and AAAA, as TXT,MX,SRV", O_DNS_TYPES },
+	{ "net-connections", 0, "N", "connections at once (default 512)", O_CONNECTIONS },
+	{ "net-idle", 0, "TIME", "end a connection idle for TIME (default 30m; 0 = never)", O_IDLE },
+	{ "net-bytes", 0, "SIZE", "bytes in and out of the whole session", O_BYTES },
+	{ "net-host-bytes", 0, "SIZE", "the same for each name or address", O_HOST_BYTES },
+	{ "dns-queries", 0, "N", "questions a minute (default 3000; 0 = any number)", O_QUERIES },
+	{ "dns-new-names", 0, "N", "new names beneath wildcards a minute (default 100; 0 = any)",
+	  O_NEW_NAMES },
+	{ "strict-cname", 0, NULL, "every alias of a name must be allowed itself", O_STRICT_CNAME },
+	{ "allow-ech", 0, NULL, "allow TLS with an encrypted hello when the outer name agrees",
+	  O_ECH },
 	{ "interactive", 'i', NULL, "use a terminal (default when stdin and stdout are one)",
 	  O_INTERACTIVE },
 	{ "separate-stderr", 0, NULL, "with a terminal: keep stderr apart", O_SEPARATE },
@@ -204,12 +239,95 @@ static int size(const char *name, const char *text, uint64_t *ret, struct sb_err
 	return 0;
 }
 
-static int take(struct run_options *o, int id, const char *v, struct sb_err *err)
+static int push(const char *name, const char **list, size_t *n, size_t max, const char *v,
+		struct sb_err *err)
+{
+	if (*n == max)
+		return sb_err_set(err, -EINVAL, "too many --%s options (at most %zu)", name, max);
+	list[(*n)++] = v;
+	return 0;
+}
+
+static int take_network(struct run_options *o, int id, const char *v, struct sb_err *err)
 {
 	uint64_t n = 0;
 	int r = 0;
 
 	switch (id) {
+	case O_ALLOW:
+		return push("allow-hosts", o->allow, &o->n_allow, SB_ARRAY_LEN(o->allow), v, err);
+	case O_DENY:
+		return push("deny-hosts", o->deny, &o->n_deny, SB_ARRAY_LEN(o->deny), v, err);
+	case O_HOST_PORT:
+		r = number("allow-host-port", v, 1, 65535, &n, err);
+		if (r == 0 && o->n_host_ports == SB_ARRAY_LEN(o->host_ports))
+			return sb_err_set(err, -EINVAL, "too many --allow-host-port options");
+		if (r == 0)
+			o->host_ports[o->n_host_ports++] = (uint16_t)n;
+		return r;
+	case O_NO_FILTER:
+		o->no_filter = true;
+		return 0;
+	case O_PROXY_ENV:
+		o->proxy_env = true;
+		return 0;
+	case O_DNS_TYPES:
+		return push("dns-types", o->dns_types, &o->n_dns_types,
+			    SB_ARRAY_LEN(o->dns_types), v, err);
+	case O_CONNECTIONS:
+		r = number("net-connections", v, 1, 4096, &n, err);
+		o->net_connections = (uint32_t)n;
+		return r;
+	case O_IDLE:
+		o->net_idle_ms = 0;
+		if (strcmp(v, "0") != 0 && sb_num_duration_ms(v, &o->net_idle_ms) < 0)
+			r = sb_err_set(err, -EINVAL,
+				       "--net-idle \"%.60s\": must be a time such as 90s, 30m, or 0",
+				       v);
+		return r;
+	case O_BYTES:
+		return size("net-bytes", v, &o->net_bytes, err);
+	case O_HOST_BYTES:
+		return size("net-host-bytes", v, &o->net_host_bytes, err);
+	case O_QUERIES:
+		r = number("dns-queries", v, 0, UINT32_MAX, &n, err);
+		o->dns_queries = (uint32_t)n;
+		return r;
+	case O_NEW_NAMES:
+		r = number("dns-new-names", v, 0, UINT32_MAX, &n, err);
+		o->dns_new_names = (uint32_t)n;
+		return r;
+	case O_STRICT_CNAME:
+		o->strict_cname = true;
+		return 0;
+	default:
+		sb_assert(id == O_ECH);
+		o->allow_ech = true;
+		return 0;
+	}
+}
+
+static const char *option_name(int id)
+{
+	for (size_t i = 0; i < SB_ARRAY_LEN(run_table); i++)
+		if (run_table[i].id == id)
+			return run_table[i].name;
+	return "";
+}
+
+static int take(struct run_options *o, int id, const char *v, struct sb_err *err)
+{
+	uint64_t n = 0;
+	int r = 0;
+
+	if (id >= O_ALLOW && id <= O_NET_LAST) {
+		o->net_option = option_name(id);
+		return take_network(o, id, v, err);
+	}
+	switch (id) {
+	case O_NO_NETWORK:
+		o->no_network = true;
+		break;
 	case O_PROJECT:
 		o->project = v;
 		break;
@@ -318,6 +436,9 @@ static int check_words(const struct run_options *o, struct sb_err *err)
 		return sb_err_set(err, -EINVAL,
 				  "--quota and --quota-files need the microvm runtime: the namespace "
 				  "runtime binds folders and cannot count what is written");
+	if (o->no_network && o->net_option)
+		return sb_err_set(err, -EINVAL, "--no-network and --%s exclude each other",
+				  o->net_option);
 	if (o->json && o->interactive)
 		return sb_err_set(err, -EINVAL, "--json and --interactive exclude each other");
 	return 0;
@@ -325,7 +446,10 @@ static int check_words(const struct run_options *o, struct sb_err *err)
 
 int run_options_parse(int argc, char **argv, struct run_options *ret, struct sb_err *err)
 {
-	struct run_options o = { 0 };
+	struct run_options o = { .net_connections = 512,
+				 .net_idle_ms = 1800000,
+				 .dns_queries = 3000,
+				 .dns_new_names = 100 };
 	const char *value;
 	bool dashes;
 	int at = 0;

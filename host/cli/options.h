@@ -44,6 +44,26 @@ struct run_options {
 	uint64_t quota_files;
 	uint32_t pids;
 	uint64_t timeout_ms;
+	const char *allow[256]; /* --allow-hosts, as given */
+	size_t n_allow;
+	const char *deny[256];
+	size_t n_deny;
+	uint16_t host_ports[64];
+	size_t n_host_ports;
+	const char *dns_types[16]; /* lists, as given */
+	size_t n_dns_types;
+	bool no_network;
+	bool no_filter;
+	bool proxy_env;
+	bool strict_cname;
+	bool allow_ech;
+	uint32_t net_connections;
+	uint64_t net_idle_ms; /* 0 = none */
+	uint64_t net_bytes;   /* 0 = none */
+	uint64_t net_host_bytes;
+	uint32_t dns_queries;
+	uint32_t dns_new_names;
+	const char *net_option; /* the last network option given besides --no-network, or NULL */
 	bool interactive;
 	bool separate_stderr;
 	bool json;

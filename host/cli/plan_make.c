@@ -17,10 +17,13 @@
 #include "base/num.h"
 #include "crypto/crypto.h"
 #include "os/kernfs.h"
+#include "plan_net.h"
 #include "wire/ipc.h"
 
 #define START_DEADLINE_S 300
 #define DEFAULT_PIDS 4096
+#define PROXY "127.0.0.1:3128" /* SB_NET_PROXY_PORT */
+#define NO_PROXY "localhost,127.0.0.1,::1"
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 static int oom(struct sb_err *err)
@@ -279,7 +282,7 @@ static int env_set(struct env_list *l, const char *name, size_t name_len, const 
 
 static int set_env(struct sb_plan *p, const struct run_options *o, struct sb_err *err)
 {
-	struct env_list l = { .cap = o->n_env + 16 };
+	struct env_list l = { .cap = o->n_env + 24 };
 	const struct {
 		const char *name;
 		const char *value;
@@ -288,6 +291,8 @@ static int set_env(struct sb_plan *p, const struct run_options *o, struct sb_err
 		{ "LOGNAME", p->user },	  { "SHELL", "/bin/bash" },  { "TMPDIR", "/tmp" },
 		{ "LANG", "C.UTF-8" },	  { "PWD", p->cwd },	     { "TERM", p->term },
 	};
+	static const char *const proxied[] = { "HTTP_PROXY", "HTTPS_PROXY", "http_proxy",
+					       "https_proxy" };
 
 	l.v = p->env = calloc(l.cap, sizeof(*l.v));
 	if (!l.v)
@@ -296,6 +301,14 @@ static int set_env(struct sb_plan *p, const struct run_options *o, struct sb_err
 		if (base[i].value &&
 		    env_set(&l, base[i].name, strlen(base[i].name), base[i].value) < 0)
 			return oom(err);
+	for (size_t i = 0; o->proxy_env && i < SB_ARRAY_LEN(proxied); i++)
+		if (env_set(&l, proxied[i], strlen(proxied[i]), "http://" PROXY) < 0)
+			return oom(err);
+	if (o->proxy_env && (env_set(&l, "ALL_PROXY", 9, "socks5h://" PROXY) < 0 ||
+			     env_set(&l, "all_proxy", 9, "socks5h://" PROXY) < 0 ||
+			     env_set(&l, "NO_PROXY", 8, NO_PROXY) < 0 ||
+			     env_set(&l, "no_proxy", 8, NO_PROXY) < 0))
+		return oom(err);
 	for (size_t i = 0; i < o->n_env; i++) {
 		const char *e = o->env[i];
 		size_t n = strcspn(e, "=");
@@ -500,6 +513,8 @@ int plan_make(const struct run_options *o, const struct sb_dirs *dirs, const uin
 		r = set_argv(p, o->argv, err);
 	if (r == 0)
 		r = set_image(p, o, dirs, err);
+	if (r == 0)
+		r = plan_net_make(o, p, err);
 	if (r < 0)
 		return r;
 	*ret_fail = SB_FAIL_PROVIDER;

@@ -73,6 +73,99 @@ void cli_session_done(struct cli_session *s)
 	sb_fd_close(&s->dir);
 }
 
+/* ---- running ones ---- */
+
+/* Return: 1 = running; 0; -errno. */
+static int open_running(int sessions, const char *name, int *ret_dir, struct sb_plan **ret_plan)
+{
+	sb_autofd int dir = -1;
+	sb_autofd int lock = -1;
+	sb_autofree char *bytes = NULL;
+	uint8_t id[16];
+	size_t len = 0;
+
+	if (sb_hex_parse(name, id, sizeof(id)) < 0)
+		return 0;
+	dir = openat(sessions, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	lock = dir < 0 ? -1 : openat(dir, "lock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (lock < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (flock(lock, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+		return 0; /* nobody owns it */
+	if (sb_fd_read_file(dir, "plan.json", SB_PLAN_MAX_BYTES, &bytes, &len) < 0 ||
+	    sb_plan_parse(bytes, len, ret_plan, NULL) < 0)
+		return 0; /* just begun, or of another version */
+	*ret_dir = sb_fd_take(&dir);
+	return 1;
+}
+
+int cli_session_each(const struct sb_dirs *d,
+		     void (*fn)(void *arg, int dir, const struct sb_plan *plan), void *arg,
+		     struct sb_err *err)
+{
+	sb_autofd int sessions = -1;
+	struct dirent *e;
+	DIR *dir;
+	int r = open_sessions(d, &sessions, err);
+
+	if (r < 0)
+		return r;
+	dir = fdopendir(dup(sessions));
+	if (!dir)
+		return sb_err_set(err, -errno, "cannot list %s/sessions: %s", d->run,
+				  strerror(errno));
+	while ((e = readdir(dir))) {
+		sb_autoplan struct sb_plan *plan = NULL;
+		sb_autofd int one = -1;
+
+		if (open_running(sessions, e->d_name, &one, &plan) == 1)
+			fn(arg, one, plan);
+	}
+	(void)closedir(dir);
+	return 0;
+}
+
+struct finding {
+	const char *prefix;
+	uint8_t id[16];
+	size_t n;
+};
+
+static void on_candidate(void *arg, int dir, const struct sb_plan *plan)
+{
+	struct finding *f = arg;
+	char hex[33];
+
+	(void)dir;
+	sb_hex_write(plan->session, sizeof(plan->session), hex);
+	if (f->prefix && strncmp(hex, f->prefix, strlen(f->prefix)) != 0)
+		return;
+	memcpy(f->id, plan->session, sizeof(f->id));
+	f->n++;
+}
+
+int cli_session_find(const struct sb_dirs *d, const char *prefix, int *ret_dir,
+		     struct sb_plan **ret_plan, struct sb_err *err)
+{
+	struct finding f = { .prefix = prefix };
+	sb_autofd int sessions = -1;
+	char hex[33];
+	int r = cli_session_each(d, on_candidate, &f, err);
+
+	if (r < 0)
+		return r;
+	if (f.n != 1)
+		return f.n == 0 ? CLI_SESSION_NONE : CLI_SESSION_MANY;
+	r = open_sessions(d, &sessions, err);
+	if (r < 0)
+		return r;
+	sb_hex_write(f.id, sizeof(f.id), hex);
+	r = open_running(sessions, hex, ret_dir, ret_plan);
+	return r == 1 ? 0 : CLI_SESSION_NONE;
+}
+
+/* ---- clearing ---- */
+
 /* "PID STARTTIME BOOT" lines of the monitor: kill what still is that very process. After a reboot
  * none is, though another one may have got the same two numbers. */
 static void kill_recorded(int dir)

@@ -59,6 +59,16 @@ TEST(refusals)
 		{ "--runtime=namespace", "--quota=1g", "--", "x" },
 		{ "--quota", "none", "--", "x" },
 		{ "--json", "-i", "--", "x" },
+		{ "--no-network", "--allow-hosts=a.test", "--", "x" },
+		{ "--proxy-env", "--no-network", "--", "x" },
+		{ "--no-network", "--no-network-filter", "--", "x" },
+		{ "--no-network", "--net-idle=0", "--", "x" },
+		{ "--allow-host-port", "0", "--", "x" },
+		{ "--allow-host-port", "65536", "--", "x" },
+		{ "--net-connections", "0", "--", "x" },
+		{ "--net-connections", "4097", "--", "x" },
+		{ "--net-idle", "never", "--", "x" },
+		{ "--net-bytes", "0", "--", "x" },
 		{ "--" },
 		{ "--", "" },
 		{ "claude" },
@@ -74,6 +84,35 @@ TEST(refusals)
 		CHECK(e.text[0] != '\0');
 		CHECK_EQ(o.cpus, 77); /* untouched */
 	}
+}
+
+TEST(network)
+{
+	struct run_options o;
+	struct sb_err e;
+	static const char *const argv[] = {
+		"-a", "a.test,b.test:8080", "--allow-hosts=npm", "--deny-hosts", "c.test",
+		"--allow-host-port", "5432", "--net-idle", "0", "--net-bytes", "1g", "--dns-types",
+		"TXT,MX", "--dns-queries", "0", "--proxy-env", "--", "x", NULL,
+	};
+
+	CHECK_EQ(parse(&o, &e, ARGV("--", "x")), 0);
+	CHECK_EQ(o.net_connections, 512);
+	CHECK_EQ(o.net_idle_ms, 1800000);
+	CHECK_EQ(o.dns_queries, 3000);
+	CHECK_EQ(o.dns_new_names, 100);
+	CHECK(!o.net_option);
+	CHECK_EQ(parse(&o, &e, argv), 0);
+	CHECK_EQ(o.n_allow, 2);
+	CHECK_STR(o.allow[0], "a.test,b.test:8080");
+	CHECK_STR(o.deny[0], "c.test");
+	CHECK_EQ(o.host_ports[0], 5432);
+	CHECK_EQ(o.net_idle_ms, 0);
+	CHECK_EQ(o.net_bytes, 1073741824);
+	CHECK_EQ(o.dns_queries, 0);
+	CHECK(o.proxy_env && !o.no_network && !o.no_filter);
+	CHECK_EQ(parse(&o, &e, ARGV("--deny-hosts=a", "--no-network", "--", "x")), -EINVAL);
+	CHECK_STR(e.text, "--no-network and --deny-hosts exclude each other");
 }
 
 TEST(hints)

@@ -1,0 +1,21 @@
+#ifndef SB_HOST_CLI_SUMMARY_H
+#define SB_HOST_CLI_SUMMARY_H
+/*
+ * What the net gate refused or cut, told at the end of a run. One entry a name, so that the DNS
+ * question and the connection of one name are one line. The guest chooses the names: the table is
+ * bounded, the rest is counted.
+ */
+#include "wire/ipc.h"
+
+#define SUMMARY_NAMES 1024
+#define SUMMARY_LINES 20
+
+struct summary;
+SB_MUST_CHECK int summary_new(struct summary **ret);
+struct summary *summary_free(struct summary *s);
+/* @ev: as it came; its texts need no NUL */
+void summary_add(struct summary *s, const struct sb_ipc_net_event *ev);
+/* Call @line for each line, at most SUMMARY_LINES, without the program's name in front. */
+void summary_tell(const struct summary *s, void (*line)(void *arg, const char *text), void *arg);
+
+#endif

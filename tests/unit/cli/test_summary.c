@@ -1,0 +1,102 @@
+#include "core/net_policy.h"
+#include "summary.h"
+#include "t.h"
+
+static char said[16384];
+static int lines;
+
+static void on_line(void *arg, const char *text)
+{
+	(void)arg;
+	lines++;
+	REQUIRE(strlen(said) + strlen(text) + 2 <= sizeof(said));
+	memcpy(said + strlen(said), text, strlen(text) + 1);
+	memcpy(said + strlen(said), "\n", 2);
+}
+
+static void tell(const struct summary *s)
+{
+	said[0] = '\0';
+	lines = 0;
+	summary_tell(s, on_line, NULL);
+}
+
+static void add(struct summary *s, uint8_t kind, bool allow, const char *name, uint16_t port,
+		enum sb_net_reason reason, uint64_t count)
+{
+	struct sb_ipc_net_event ev = { .kind = kind, .allow = allow, .port = port,
+				       .reason = (uint16_t)reason, .count = count };
+
+	(void)snprintf(ev.name, sizeof(ev.name), "%s", name);
+	summary_add(s, &ev);
+}
+
+TEST(nothing_refused_nothing_said)
+{
+	struct summary *s;
+
+	REQUIRE(summary_new(&s) == 0);
+	add(s, SB_NET_EV_DNS, true, "a.test", 0, SB_NET_OK, 3);
+	add(s, SB_NET_EV_CONNECT, true, "a.test", 443, SB_NET_OK, 1);
+	add(s, SB_NET_EV_CLOSED, true, "a.test", 443, SB_NET_OK, 1);
+	tell(s);
+	CHECK_STR(said, "");
+	s = summary_free(s);
+}
+
+TEST(questions_and_connections_of_a_name_are_one)
+{
+	struct summary *s;
+
+	REQUIRE(summary_new(&s) == 0);
+	add(s, SB_NET_EV_DNS, false, "a.test", 0, SB_NET_NAME_NOT_ALLOWED, 2);
+	add(s, SB_NET_EV_CONNECT, false, "a.test", 443, SB_NET_NAME_NOT_ALLOWED, 1);
+	add(s, SB_NET_EV_DNS, false, "b.test", 0, SB_NET_NAME_NOT_ALLOWED, 0);
+	add(s, SB_NET_EV_CONNECT, false, "2001:db8::1", 25, SB_NET_ADDR_NOT_ALLOWED, 1);
+	add(s, SB_NET_EV_CONNECT, false, "2001:db8::1", 26, SB_NET_ADDR_NOT_ALLOWED, 1);
+	add(s, SB_NET_EV_CLOSED, true, "c.test", 443, SB_NET_BUDGET, 1);
+	tell(s);
+	CHECK_STR(said, "network: denied 3 times: a.test:443 (name-not-allowed)\n"
+			"  to allow it: sendbox run --allow-hosts a.test:443 ...\n"
+			"network: denied once: b.test (name-not-allowed)\n"
+			"  to allow it: sendbox run --allow-hosts b.test ...\n"
+			"network: denied 2 times: [2001:db8::1]:25 and other ports "
+			"(address-not-allowed)\n"
+			"  to allow it: sendbox run --allow-hosts [2001:db8::1]:25 ...\n"
+			"network: cut once: c.test:443 (byte-budget)\n");
+	s = summary_free(s);
+}
+
+TEST(bounded)
+{
+	struct summary *s;
+	char name[32];
+
+	REQUIRE(summary_new(&s) == 0);
+	for (int i = 0; i < 5000; i++) {
+		(void)snprintf(name, sizeof(name), "n%d.test", i);
+		add(s, SB_NET_EV_DNS, false, name, 0, SB_NET_NAME_NOT_ALLOWED, 1);
+	}
+	add(s, SB_NET_EV_LOST, false, "", 0, SB_NET_OK, 100);
+	add(s, SB_NET_EV_LOST, true, "", 0, SB_NET_OK, 7);
+	tell(s);
+	CHECK(lines <= SUMMARY_LINES);
+	CHECK(strstr(said, "n0.test"));
+	/* 9 names of two lines are told; the other 4991 and what was lost are counted */
+	CHECK(strstr(said, "and 5091 more refusals"));
+	s = summary_free(s);
+}
+
+TEST(a_name_without_end)
+{
+	struct sb_ipc_net_event ev = { .kind = SB_NET_EV_DNS, .count = 1, .reason = 9999 };
+	struct summary *s;
+
+	REQUIRE(summary_new(&s) == 0);
+	memset(ev.name, 'x', sizeof(ev.name));
+	summary_add(s, &ev);
+	summary_add(s, &ev);
+	tell(s);
+	CHECK(strstr(said, "denied 2 times: xxx"));
+	s = summary_free(s);
+}
