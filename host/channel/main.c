@@ -146,6 +146,8 @@ static int take_plan(struct session *ses, const struct sb_ipc_chan_start *start,
 	r = sb_plan_parse(bytes, len, &plan, err);
 	if (r < 0)
 		return r;
+	if (plan->provider == SB_PROVIDER_MICROVM)
+		ses->max_net = SB_CHAN_NET_ROOM(plan);
 	ses->tty = plan->tty;
 	ses->separate_stderr = plan->separate_stderr;
 	sb_sha256(bytes, len, digest);
@@ -172,11 +174,12 @@ static int take_start(struct session *ses, struct sb_err *err)
 	r = take_plan(ses, start, msg.fds[1], err);
 	if (r < 0)
 		return r;
+	if ((ses->max_net > 0) != (msg.n_fds == 3))
+		return sb_err_set(err, -EBADMSG, "the plan and the front socket do not agree");
 	ses->carrier = sb_fd_take(&msg.fds[0]);
 	r = sb_fd_set_nonblock(ses->carrier, true);
-	if (r == 0 && msg.n_fds == 3) {
+	if (r == 0 && ses->max_net > 0) {
 		ses->front = sb_fd_take(&msg.fds[2]);
-		ses->max_net = 512 + SB_CHAN_NET_SPARE; /* until the plan says it */
 		r = sb_fd_set_nonblock(ses->front, true);
 	}
 	if (r == 0)
@@ -199,7 +202,7 @@ static int run(struct session *ses, struct sb_err *err)
 		r = sb_io_set(ses->loop, &ses->ipc_io, ses->ipc, EPOLLIN, on_ipc, ses);
 	if (r < 0)
 		return sb_err_set(err, r, "start: errno %d", -r);
-	if (ses->front >= 0)
+	if (ses->max_net > 0)
 		jail.nofile += ses->max_net + UNSENT_MAX;
 	(void)malloc_trim(0); /* the plan and the parser's tree are gone */
 	r = sb_jail_enter(&jail, err);

@@ -267,7 +267,9 @@ static uint8_t mask_byte(unsigned int bits, unsigned int i)
 {
 	if (bits >= 8 * (i + 1))
 		return 0xff;
-	return bits <= 8 * i ? 0 : (uint8_t)(0xff << (8 * (i + 1) - bits));
+	if (bits <= 8 * i)
+		return 0;
+	return (uint8_t)(0xffU << (8 * (i + 1) - bits));
 }
 
 int sb_cidr_parse(const char *s, size_t len, struct sb_cidr *ret)
