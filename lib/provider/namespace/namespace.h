@@ -41,6 +41,7 @@ SB_MUST_CHECK int sb_ns_trees(const struct sb_plan *p, int session_ns, uint32_t 
 void sb_ns_userns_remedy(char *ret, size_t cap);
 
 void sb_ns_probe(struct sb_probe *ret);
+void sb_ns_probe_net(struct sb_probe *ret);
 SB_MUST_CHECK int sb_ns_start(const struct sb_start *in, struct sb_guest *ret, struct sb_err *err);
 
 #endif

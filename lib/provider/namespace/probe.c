@@ -173,6 +173,7 @@ static void probe_limits(struct sb_probe *p)
 void sb_ns_probe(struct sb_probe *ret)
 {
 	probe_userns(ret);
+	sb_ns_probe_net(ret);
 	sb_probe_landlock(ret);
 	probe_seccomp(ret);
 	probe_calls(ret);
