@@ -417,6 +417,37 @@ TEST(many_rules)
 	sb_plan_net_done(&n);
 }
 
+TEST(out_of_memory_at_every_call)
+{
+	char host[] = "a.example";
+	char from[] = "";
+	struct sb_net_rule r[2] = { { false, host, 1, 2, SB_PROTO_AUTO, from },
+				    { false, host, 3, 4, SB_PROTO_AUTO, from } };
+	struct sb_plan_net n = { .mode = SB_NET_FILTER, .max_connections = 1 };
+
+	REQUIRE(sb_net_rule_add(&n, &r[0]) == 0);
+	T_EVERY_FAULT(nth) {
+		struct sb_net_amend a = { .seq = 1, .allow = &r[1], .n_allow = 1, .remove = &r[0],
+					  .n_remove = 1 };
+		struct sb_netpol *p = NULL;
+		bool fired;
+		int e;
+
+		t_fault_arm(nth);
+		e = sb_netpol_new(&n, &p, NULL);
+		if (e == 0)
+			e = sb_net_amend_apply(&a, &n, NULL);
+		fired = t_fault_fired();
+		CHECK_EQ(e, fired ? -ENOMEM : 0);
+		CHECK_EQ(n.n_rules, 1);
+		CHECK_EQ(n.rules[0].port_lo, fired ? 1 : 3);
+		(void)sb_netpol_free(p);
+		if (!fired)
+			break;
+	}
+	sb_plan_net_done(&n);
+}
+
 static void explained(enum sb_net_reason reason, const struct sb_net_rule *rule, const char *target,
 		      uint16_t port, const char *session, const char *want)
 {
