@@ -36,7 +36,7 @@
 #define PER_FAMILY 64
 #define QUESTION_MAX 512
 
-enum answer { NOT_ASKED = 0, UNDER_WAY, POSITIVE, NO_NAME, NO_DATA, MALFORMED, TIMED_OUT, REFUSED };
+enum answer { NOT_ASKED = 0, UNDER_WAY, POSITIVE, NO_NAME, NO_DATA, MALFORMED, TIMED_OUT, UNUSABLE };
 
 struct entry;
 struct question {
@@ -238,7 +238,7 @@ static const char *failure_of(const struct entry *e)
 	} texts[] = {
 		{ NO_NAME, "there is no such name" },
 		{ MALFORMED, "the resolvers' answer is malformed" },
-		{ REFUSED, "the resolvers refuse to answer" },
+		{ UNUSABLE, "the resolvers gave no usable answer" },
 		{ TIMED_OUT, "the resolvers do not answer" },
 		{ NO_DATA, "the name has no address" },
 	};
@@ -510,21 +510,6 @@ static enum answer take_reply(struct question *q, const struct sb_dns_reply *rep
 	return POSITIVE;
 }
 
-static enum answer answer_of_status(int status)
-{
-	switch (status) {
-	case ARES_ESERVFAIL:
-	case ARES_EREFUSED:
-	case ARES_ENOTIMP:
-	case ARES_EFORMERR:
-		return REFUSED;
-	case ARES_EBADRESP:
-		return MALFORMED;
-	default:
-		return TIMED_OUT;
-	}
-}
-
 static void on_answer(void *arg, int status, int timeouts, unsigned char *msg, int len)
 {
 	struct question *q = arg;
@@ -534,7 +519,8 @@ static void on_answer(void *arg, int status, int timeouts, unsigned char *msg, i
 	if (q->e->r->closing)
 		return;
 	if (status != ARES_SUCCESS || !msg || len < 0) {
-		q->answer = answer_of_status(status);
+		/* refusals and failures of servers are not told apart by c-ares */
+		q->answer = status == ARES_ETIMEOUT ? TIMED_OUT : UNUSABLE;
 	} else if (sb_dns_reply_parse(msg, (size_t)len, q->e->name, q->type, &rep) < 0) {
 		q->answer = MALFORMED;
 	} else {
