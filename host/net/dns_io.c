@@ -190,7 +190,7 @@ static int frame_next(const struct dns_conn *c, size_t at, size_t *ret_head, siz
 		return 0;
 	*ret_head = head;
 	*ret_len = len;
-	*ret_tag = c->tagged ? (uint16_t)(p[2] | p[3] << 8) : 0;
+	*ret_tag = (uint16_t)(c->tagged ? p[2] | p[3] << 8 : 0);
 	return 1;
 }
 

@@ -82,10 +82,22 @@ static void compile(void)
 		check(false, err.text);
 }
 
-struct ask {
+static struct ask {
+	struct ask *next;
 	struct resolve q;
 	char name[1024];
-};
+} *asks;
+
+static void ask_free(struct ask *a)
+{
+	struct ask **at = &asks;
+
+	while (*at != a)
+		at = &(*at)->next;
+	*at = a->next;
+	resolve_cancel(&a->q);
+	free(a);
+}
 
 static void on_result(struct resolve *q, const struct resolve_result *res)
 {
@@ -99,7 +111,7 @@ static void on_result(struct resolve *q, const struct resolve_result *res)
 		(void)printf(" %s", text);
 	}
 	(void)printf("%s%s\n", res->culprit[0] ? " | " : "", res->culprit);
-	free(a);
+	ask_free(a);
 }
 
 static void command(const char *text)
@@ -108,6 +120,8 @@ static void command(const char *text)
 		struct ask *a = calloc(1, sizeof(*a));
 
 		check(a != NULL, "memory");
+		a->next = asks;
+		asks = a;
 		(void)snprintf(a->name, sizeof(a->name), "%s", text + 8);
 		if (resolve_start(g.resolver, &a->q, a->name, on_result, a) < 0)
 			check(false, "resolve_start");
@@ -280,6 +294,8 @@ int main(int argc, char **argv)
 	      "loop");
 	serve();
 	r = sb_loop_run(g.loop);
+	while (asks)
+		ask_free(asks);
 	g.dns = dns_free(g.dns);
 	g.resolver = resolver_free(g.resolver);
 	g.names = names_free(g.names);
