@@ -36,7 +36,8 @@
 #define LL_FS_IOCTL_DEV (1ULL << 15) /* version 5 */
 #define LL_FS_MAKE_CHAR (1ULL << 6)
 #define LL_FS_MAKE_BLOCK (1ULL << 11)
-#define LL_NET_TCP 3ULL              /* version 4: bind, connect */
+#define LL_NET_BIND_TCP 1ULL         /* version 4 */
+#define LL_NET_CONNECT_TCP 2ULL
 #define LL_SCOPE 3ULL                /* version 6: abstract sockets, signals */
 
 struct ll_ruleset {
@@ -86,7 +87,9 @@ static int enter_landlock(const struct sb_jail *j, struct sb_err *err)
 	if (abi >= 5)
 		rs.fs |= LL_FS_IOCTL_DEV;
 	if (abi >= 4) {
-		rs.net = LL_NET_TCP;
+		rs.net = LL_NET_BIND_TCP;
+		if (!(j->flags & SB_JAIL_INET))
+			rs.net |= LL_NET_CONNECT_TCP;
 		len += sizeof(rs.net);
 	}
 	if (abi >= 6) {
@@ -130,6 +133,15 @@ static int add_call(scmp_filter_ctx ctx, int nr, uint32_t flags)
 		return seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 2,
 					SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, SOL_SOCKET),
 					SCMP_A2(SCMP_CMP_MASKED_EQ, UINT32_MAX, SO_SNDBUF));
+	if (nr == SCMP_SYS(socket) && (flags & SB_JAIL_INET)) {
+		int r = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 1,
+					 SCMP_A0(SCMP_CMP_MASKED_EQ, UINT32_MAX, AF_INET));
+
+		if (r < 0)
+			return r;
+		return seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 1,
+					SCMP_A0(SCMP_CMP_MASKED_EQ, UINT32_MAX, AF_INET6));
+	}
 	return seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 0);
 }
 

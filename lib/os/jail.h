@@ -17,6 +17,8 @@
 #define SB_JAIL_ALLOW_EXEC_MAP 1U /* mmap/mprotect with PROT_EXEC stay allowed */
 #define SB_JAIL_IOCTL_ISATTY 2U   /* a listed ioctl is TCGETS only */
 #define SB_JAIL_SOCKET_PAIRS 4U   /* a listed socketpair is AF_UNIX only, setsockopt SO_SNDBUF only */
+#define SB_JAIL_INET 8U           /* a listed socket is AF_INET or AF_INET6 only; Landlock leaves
+				   * connect to seccomp (bind of TCP stays denied) */
 
 struct sb_jail {
 	const int *syscalls; /* numbers; negative ones (not on this machine) are skipped */

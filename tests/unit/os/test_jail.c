@@ -1,5 +1,6 @@
 /* The jail: what is listed works, everything else ends the process; files are out of reach. */
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <seccomp.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -26,6 +27,7 @@ static const int listed[] = {
 	SCMP_SYS(exit_group), SCMP_SYS(openat), SCMP_SYS(mmap),	 SCMP_SYS(mprotect),
 	SCMP_SYS(munmap),     SCMP_SYS(prctl),	SCMP_SYS(prlimit64), SCMP_SYS(capget),
 	SCMP_SYS(close),      SCMP_SYS(socketpair), SCMP_SYS(setsockopt),
+	SCMP_SYS(socket),     SCMP_SYS(connect),
 };
 
 /* Run @fn in a jailed child. Return: exit status; 1000 + signal. */
@@ -33,7 +35,7 @@ static int in_jail(int (*fn)(int root), int root)
 {
 	struct sb_jail j = { .syscalls = listed,
 			     .n_syscalls = SB_ARRAY_LEN(listed),
-			     .flags = SB_JAIL_SOCKET_PAIRS,
+			     .flags = SB_JAIL_SOCKET_PAIRS | SB_JAIL_INET,
 			     .nofile = 32,
 			     .root_fd = root };
 	int st;
@@ -59,6 +61,23 @@ static int do_socket(int root)
 {
 	(void)root;
 	return socket(AF_UNIX, SOCK_STREAM, 0) >= 0 ? 1 : 2;
+}
+
+/* Nothing listens on port 1: a connect that is allowed is refused by the kernel. */
+static int do_inet(int root)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(1) };
+	int s6 = socket(AF_INET6, SOCK_DGRAM, 0);
+	int s = socket(AF_INET, SOCK_STREAM, 0);
+
+	(void)root;
+	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (s < 0 || (s6 < 0 && errno != EAFNOSUPPORT))
+		return 1;
+	return connect(s, (const struct sockaddr *)&to, sizeof(to)) < 0 &&
+			       (errno == ECONNREFUSED || errno == ENETUNREACH)
+		       ? 0
+		       : 2;
 }
 
 static int do_pair(int root)
@@ -142,6 +161,7 @@ TEST(listed_calls_work)
 	CHECK_EQ(in_jail(do_state, -1), 0);
 	CHECK_EQ(in_jail(do_plain_map, -1), 0);
 	CHECK_EQ(in_jail(do_pair, -1), 0);
+	CHECK_EQ(in_jail(do_inet, -1), 0);
 }
 
 TEST(other_calls_kill)
