@@ -154,6 +154,7 @@ struct gate {
 	struct sb_io front_io;
 	int listeners[2];       /* owned; namespace: tcp4, tcp6 */
 	struct sb_io listen_io[2];
+	struct sb_timer pause;  /* no more accepts until then */
 	struct names *names;
 	struct resolver *resolver;
 	struct dns *dns;

@@ -1,0 +1,250 @@
+/*
+ * Agreement of names. Who allowed "a.example" meant that server and no other that shares its
+ * address, so the name inside of the bytes has to be the name that was dialled.
+ *
+ *   https  a TLS ClientHello with that server name, nothing else; the rest is opaque
+ *   http   HTTP/1, each request names it (http.c)
+ *   auto   the first bytes tell: a ClientHello as https, an HTTP/1 request as http, everything
+ *          else is opaque. The server may speak first.
+ *   any    opaque
+ *
+ * A direct address (granted as such) has no name to agree with: the name inside may be anything
+ * but one that a deny rule names, and may be absent or encrypted; only the form is checked. The
+ * same holds in open mode for every target: open means open.
+ *
+ * auto is strict where a lenient server could read what we do not: anything that begins like a
+ * ClientHello or like a request line and then is none in full form is refused.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "net/conn.h"
+#include "wire/tls_hello.h"
+
+#define METHOD_MAX 32
+#define TLS_HANDSHAKE 0x16
+
+void inspect_done(struct conn *c)
+{
+	free(c->insp);
+	c->insp = NULL;
+}
+
+int inspect_begin(struct conn *c)
+{
+	enum sb_net_proto proto = (enum sb_net_proto)c->ev.proto;
+
+	inspect_done(c);
+	c->say = SAY_RESET;
+	if (proto == SB_PROTO_ANY) {
+		c->up.mode = WAY_PASS;
+		c->down.mode = WAY_PASS;
+		conn_clear(c);
+		return 0;
+	}
+	c->insp = calloc(1, sizeof(*c->insp));
+	if (!c->insp)
+		return -ENOMEM;
+	c->up.mode = WAY_LOOK;
+	c->up.wait = false;
+	c->down.mode = WAY_HOLD;
+	switch (proto) {
+	case SB_PROTO_HTTPS:
+		c->insp->kind = INSP_TLS;
+		conn_look_within(c, &c->look_by, CONN_LOOK_NS);
+		break;
+	case SB_PROTO_HTTP:
+		c->insp->kind = INSP_HTTP;
+		c->say = SAY_HTTP;
+		conn_look_within(c, &c->look_by, CONN_LOOK_NS);
+		break;
+	case SB_PROTO_AUTO:
+	case SB_PROTO_ANY:
+		c->insp->kind = INSP_FIRST;
+		c->down.mode = WAY_PASS;
+		break;
+	}
+	return 0;
+}
+
+bool inspect_strict(const struct conn *c)
+{
+	return !c->by_addr && c->g->plan->net.mode != SB_NET_OPEN;
+}
+
+bool inspect_agree(struct conn *c, const char *text, size_t len, enum sb_net_reason reason)
+{
+	char name[SB_NAME_MAX + 1];
+	struct sb_net_verdict v;
+	struct sb_addr a;
+
+	if (sb_name_normalise(text, len, name) == 0) {
+		if (!c->by_addr && strcmp(name, c->ev.name) == 0)
+			return true;
+		if (!inspect_strict(c)) {
+			sb_netpol_name(c->g->pol, name, c->ev.port, &v);
+			if (v.allow || v.reason != SB_NET_NAME_DENIED)
+				return true;
+			conn_refuse(c, v.reason, v.rule);
+			return false;
+		}
+	} else if (!inspect_strict(c) && sb_addr_parse(text, len, &a) == 0) {
+		sb_netpol_addr(c->g->pol, &a, c->ev.port, &v);
+		if (v.allow || v.reason != SB_NET_ADDR_DENIED)
+			return true;
+		conn_refuse(c, v.reason, v.rule);
+		return false;
+	}
+	conn_refuse(c, reason, NULL);
+	return false;
+}
+
+/* From here on nothing is looked at. */
+static enum look opaque(struct conn *c)
+{
+	inspect_done(c);
+	c->up.mode = WAY_PASS;
+	c->down.mode = WAY_PASS;
+	c->say = SAY_RESET;
+	c->kick = true;
+	conn_clear(c);
+	return LOOK_ON;
+}
+
+static enum look tls_refuse(struct conn *c, enum sb_net_reason reason)
+{
+	c->say = c->down.bytes == 0 ? SAY_TLS : SAY_RESET;
+	conn_refuse(c, reason, NULL);
+	return LOOK_ON;
+}
+
+static enum look tls_judge(struct conn *c, const struct sb_tls_hello *h)
+{
+	c->say = c->down.bytes == 0 ? SAY_TLS : SAY_RESET;
+	if (h->ech && inspect_strict(c) && !c->g->plan->net.ech_outer)
+		return tls_refuse(c, SB_NET_TLS_ECH);
+	if (!h->has_name) {
+		if (inspect_strict(c))
+			return tls_refuse(c, SB_NET_TLS_NO_NAME);
+	} else if (!inspect_agree(c, h->name, h->name_len, SB_NET_TLS_NAME)) {
+		return LOOK_ON;
+	}
+	return opaque(c);
+}
+
+static enum look tls_look(struct conn *c)
+{
+	struct sb_tls_hello h = { 0 };
+	int r = sb_tls_hello_parse(c->up.buf + c->up.at, c->up.len, &h);
+
+	if (r == 0)
+		return tls_judge(c, &h);
+	if (r == SB_TLS_MORE && !c->up.eof && c->up.len < SB_TLS_HELLO_MAX) {
+		if (c->look_by == 0)
+			conn_look_within(c, &c->look_by, CONN_LOOK_NS);
+		return LOOK_MORE;
+	}
+	return tls_refuse(c, r == -EPROTO ? SB_NET_NOT_TLS : SB_NET_TLS_MALFORMED);
+}
+
+/* --- first bytes of an "auto" connection --- */
+
+static bool is_token(uint8_t b)
+{
+	return (b >= 'a' && b <= 'z') || (b >= 'A' && b <= 'Z') || (b >= '0' && b <= '9') ||
+	       (b != 0 && strchr("!#$%&'*+-.^_`|~", b));
+}
+
+/* A method and a space. Return: 1 = so it begins; 0 = more bytes are needed; -1 = it does not */
+static int method_ahead(const uint8_t *p, size_t len)
+{
+	size_t n = 0;
+
+	while (n < len && n <= METHOD_MAX && is_token(p[n]))
+		n++;
+	if (n > METHOD_MAX)
+		return -1;
+	if (n == len)
+		return 0;
+	return n > 0 && p[n] == ' ' ? 1 : -1;
+}
+
+static enum look become_http(struct conn *c)
+{
+	c->insp->kind = INSP_HTTP;
+	/* a server that spoke first: its responses cannot be told apart */
+	c->insp->lost = c->down.bytes > 0 || c->down.eof;
+	c->down.mode = c->insp->lost ? WAY_PASS : WAY_HOLD;
+	c->say = SAY_HTTP;
+	return LOOK_ON;
+}
+
+/* Many servers skip empty lines before a request; then it must not pass unseen. */
+static enum look first_line(struct conn *c, const uint8_t *p, size_t len)
+{
+	struct sb_http_request q;
+	const char *why = NULL;
+	size_t skip = 0;
+	int r;
+
+	while (skip < len && (p[skip] == '\r' || p[skip] == '\n'))
+		skip++;
+	r = method_ahead(p + skip, len - skip);
+	if (r > 0)
+		r = sb_http_request_parse((const char *)p + skip, len - skip, &q, &why);
+	else
+		r = r < 0 ? -EPROTO : SB_HTTP_MORE;
+	if (r == -EPROTO && len - skip >= 4 && memcmp(p + skip, "PRI ", 4) == 0) {
+		conn_refuse(c, SB_NET_HTTP_UPGRADE, NULL); /* HTTP/2 without TLS */
+		return LOOK_ON;
+	}
+	if (r == -EPROTO)
+		return opaque(c);
+	if (r == SB_HTTP_MORE && !c->up.eof) {
+		if (c->look_by == 0)
+			conn_look_within(c, &c->look_by, CONN_LOOK_NS);
+		return LOOK_MORE;
+	}
+	(void)become_http(c);
+	if (r == 0 && skip == 0)
+		return LOOK_ON;
+	conn_refuse(c, SB_NET_HTTP_MALFORMED, NULL);
+	return LOOK_ON;
+}
+
+static enum look first_look(struct conn *c)
+{
+	const uint8_t *p = c->up.buf + c->up.at;
+	struct sb_tls_hello h;
+
+	if (p[0] != TLS_HANDSHAKE)
+		return first_line(c, p, c->up.len);
+	if (sb_tls_hello_parse(p, c->up.len, &h) == -EPROTO)
+		return opaque(c);
+	c->insp->kind = INSP_TLS;
+	return tls_look(c);
+}
+
+enum look inspect_look(struct conn *c, struct way *w)
+{
+	sb_assert(w == &c->up);
+	switch (c->insp->kind) {
+	case INSP_FIRST:
+		return first_look(c);
+	case INSP_TLS:
+		return tls_look(c);
+	case INSP_HTTP:
+		return http_up(c);
+	case INSP_NONE:
+		break;
+	}
+	return LOOK_MORE;
+}
+
+bool inspect_eof(struct conn *c)
+{
+	if (c->insp->kind != INSP_TLS && (c->cleared || c->insp->kind == INSP_FIRST))
+		return false;
+	conn_left(c);
+	return true;
+}
