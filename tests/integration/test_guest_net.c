@@ -9,7 +9,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -64,58 +63,6 @@ static int write_file(const char *path, const char *text)
 	if (fd >= 0)
 		(void)close(fd);
 	return r;
-}
-
-/* In a process of its own each: the namespaces are spent afterwards. */
-static int fail_at(unsigned int n)
-{
-	struct sb_net_listen l = SB_NET_LISTEN_INIT;
-	struct sb_err err = { 0 };
-	int fds;
-	int e;
-
-	if (unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
-		return 2;
-	if (sb_init_lo_up() < 0)
-		return 3;
-	fds = t_open_fds();
-	t_fault_arm(n);
-	e = sb_init_net(&l, &err);
-	if (!t_fault_fired())
-		return 1;
-	/* IPv6 may be missing, and asking for it may fail */
-	if (e == 0 && l.fd[SB_NET_TCP4] >= 0 && n < 7)
-		return 0;
-	return e < 0 && err.code == e && err.text[0] && t_open_fds() == fds &&
-			       l.fd[SB_NET_TCP4] == -1 ?
-		       0 :
-		       4;
-}
-
-TEST(every_failure)
-{
-	T_EVERY_FAULT(n) {
-		int status = 0;
-		pid_t pid;
-
-		(void)fflush(NULL);
-		pid = fork();
-		if (pid == 0)
-			_exit(fail_at(n));
-		REQUIRE(pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status));
-		if (WEXITSTATUS(status) == 1) {
-			CHECK(n > 8);
-			break;
-		}
-		if (WEXITSTATUS(status) == 2) {
-			t_skip("no user namespaces here");
-			return;
-		}
-		if (WEXITSTATUS(status) != 0) {
-			t_fail(__FILE__, __LINE__, "failure %u: %d", n, WEXITSTATUS(status));
-			break;
-		}
-	}
 }
 
 TEST(set_up)
