@@ -192,6 +192,9 @@ static void print_flow(const struct net *n, const struct sb_ipc_net_flow *f)
 
 		if (o) {
 			(void)json_object_set_new(o, "event", json_string("connection"));
+			(void)json_object_del(o, "kind");
+			(void)json_object_del(o, "time_ns");
+			(void)json_object_del(o, "count");
 			(void)json_object_set_new(o, "open", json_boolean(f->open != 0));
 			(void)json_object_set_new(o, "opened_ns",
 						  json_integer((json_int_t)f->opened_ns));
@@ -233,7 +236,8 @@ static void print_event(const struct net *n, const struct sb_ipc_net_event *ev)
 	printf("%s  %-7s  %-7s  ", when, net_text_kind(ev->kind), net_text_via(ev->via));
 	switch (ev->kind) {
 	case SB_NET_EV_AMEND:
-		printf("amendment %llu: %s", (unsigned long long)ev->count, rule);
+		printf("amendment %llu: %s %s", (unsigned long long)ev->count,
+		       ev->allow ? "allow" : "remove", rule);
 		break;
 	case SB_NET_EV_LOST:
 		printf("%llu %s not shown", (unsigned long long)ev->count,

@@ -147,7 +147,8 @@ static void way_out(const struct entry *e, const char *what, char *out, size_t c
 	char addr[SB_ADDR_TEXT];
 
 	out[0] = '\0';
-	if (strcmp(e->name, SB_HOST_NAME) == 0 && e->port != 0) {
+	if (strcmp(e->name, SB_HOST_NAME) == 0 && e->port != 0 &&
+	    (e->reason == SB_NET_NAME_NOT_ALLOWED || e->reason == SB_NET_PORT_NOT_ALLOWED)) {
 		(void)snprintf(out, cap, "to allow it: sendbox run --allow-host-port %u ...", e->port);
 		return;
 	}

@@ -67,6 +67,31 @@ TEST(questions_and_connections_of_a_name_are_one)
 	s = summary_free(s);
 }
 
+TEST(ways_out)
+{
+	struct summary *s;
+
+	REQUIRE(summary_new(&s) == 0);
+	add(s, SB_NET_EV_CONNECT, false, "host.sendbox.internal", 5432, SB_NET_PORT_NOT_ALLOWED, 1);
+	add(s, SB_NET_EV_CONNECT, false, "a.test", 1, SB_NET_CONNECT_FAILED, 1);
+	add(s, SB_NET_EV_CONNECT, false, "b.test", 443, SB_NET_NOT_TLS, 1);
+	add(s, SB_NET_EV_DNS, false, "c.test", 0, SB_NET_NAME_DENIED, 1);
+	tell(s);
+	CHECK_STR(said, "network: denied once: host.sendbox.internal:5432 (port-not-allowed)\n"
+			"  to allow it: sendbox run --allow-host-port 5432 ...\n"
+			"network: failed once: a.test:1 (connect-failed)\n"
+			"network: denied once: b.test:443 (not-tls)\n"
+			"  to allow it unchecked: sendbox run --allow-hosts b.test:443/any ...\n"
+			"network: denied once: c.test (name-denied)\n"
+			"  a rule of --deny-hosts denies it\n");
+	s = summary_free(s);
+	REQUIRE(summary_new(&s) == 0);
+	add(s, SB_NET_EV_CONNECT, false, "host.sendbox.internal", 1, SB_NET_CONNECT_FAILED, 1);
+	tell(s);
+	CHECK_STR(said, "network: failed once: host.sendbox.internal:1 (connect-failed)\n");
+	s = summary_free(s);
+}
+
 TEST(bounded)
 {
 	struct summary *s;
