@@ -1,7 +1,7 @@
 /*
  * The names of the gate without the gate: resolver and name server with a policy from the command
  * line, for 60-net-names. Prints "ports UDP TCP TAGGED UDP6", then one line an event; answers
- * commands on its standard input: "resolve NAME", "deny RULE".
+ * commands on its standard input: "resolve NAME", "deny RULE", "local ADDRESS".
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -129,6 +129,11 @@ static void command(const char *text)
 		rule(text + 5, true);
 		compile();
 		(void)printf("denied\n");
+	} else if (strncmp(text, "local ", 6) == 0) {
+		struct sb_addr a;
+
+		check(sb_addr_parse(text + 6, strlen(text + 6), &a) == 0, text);
+		(void)printf("local %s %d\n", text + 6, route_is_local(g.route, &a));
 	} else {
 		check(false, text);
 	}
@@ -196,7 +201,10 @@ static uint16_t socket_at_loopback(int family, int type, int *ret)
 
 	if (type == SOCK_STREAM)
 		s4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	/* datagrams at all addresses, so that the answer's own one shows */
+	/* as in a sandbox, where every address is local; elsewhere it may fail */
+	if (type == SOCK_DGRAM)
+		(void)setsockopt(fd, v4 ? IPPROTO_IP : IPPROTO_IPV6,
+				 v4 ? IP_TRANSPARENT : IPV6_TRANSPARENT, &one, sizeof(one));
 	if (fd < 0 || bind(fd, sa, len) < 0 || getsockname(fd, sa, &len) < 0) {
 		sb_fd_close(&fd);
 		return 0;
@@ -280,6 +288,7 @@ int main(int argc, char **argv)
 	(void)setvbuf(stdout, NULL, _IOLBF, 0);
 	check(sb_crypto_init() == 0 && sb_loop_new(&g.loop) == 0, "start");
 	check(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) == 0, "socketpair");
+	check(route_open(&g.route) == 0, "route_open");
 	g.ipc = sv[0];
 	peer = sv[1];
 	g.plan = &plan;
