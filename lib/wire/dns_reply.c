@@ -272,13 +272,28 @@ static void addrs_read(const struct message *m, const char *owner, uint16_t type
 	}
 }
 
-/* How long the absence holds (RFC 2308 5). */
-static uint32_t negative_ttl(const struct message *m)
+/* Whether @name is @above or beneath it. */
+static bool beneath(const char *name, const char *above)
+{
+	size_t n = strlen(name);
+	size_t a = strlen(above);
+
+	if (a == 0)
+		return true;
+	return n >= a && strcasecmp(name + n - a, above) == 0 && (n == a || name[n - a - 1] == '.');
+}
+
+/* How long the absence of @name holds (RFC 2308 5). */
+static uint32_t negative_ttl(const struct message *m, const char *name)
 {
 	for (size_t i = m->n_answer; i < m->n_answer + m->n_authority; i++) {
 		const struct record *r = &m->rec[i];
+		struct dns_name zone;
 
-		if (r->type == SB_DNS_SOA && r->klass == DNS_CLASS_IN)
+		if (r->type != SB_DNS_SOA || r->klass != DNS_CLASS_IN)
+			continue;
+		name_at(m, r->owner, &zone);
+		if (zone.plain && beneath(name, zone.text))
 			return SB_MIN(r->ttl, dns_be32(m->p + r->data + r->len - 4));
 	}
 	return 0;
@@ -289,6 +304,7 @@ int sb_dns_reply_parse(const uint8_t *p, size_t len, const char *name, uint16_t 
 {
 	struct message m = { .p = p, .len = len };
 	struct sb_dns_reply r = { .ttl = UINT32_MAX };
+	const char *last;
 	size_t pos;
 
 	if ((type != SB_DNS_A && type != SB_DNS_AAAA) || question_read(&m, name, type, &pos) < 0)
@@ -305,23 +321,13 @@ int sb_dns_reply_parse(const uint8_t *p, size_t len, const char *name, uint16_t 
 		return -EBADMSG;
 	if (m.extended != 0)
 		r.rcode = SB_DNS_SERVFAIL;
+	last = r.n_hops > 0 ? r.hops[r.n_hops - 1] : name;
 	if (r.rcode == SB_DNS_NOERROR)
-		addrs_read(&m, r.n_hops ? r.hops[r.n_hops - 1] : name, type, &r);
+		addrs_read(&m, last, type, &r);
 	if (r.n_addrs == 0)
-		r.ttl = SB_MIN(r.ttl, negative_ttl(&m));
+		r.ttl = SB_MIN(r.ttl, negative_ttl(&m, last));
 	*ret = r;
 	return 0;
-}
-
-/* Whether @name is @above or beneath it. */
-static bool beneath(const char *name, const char *above)
-{
-	size_t n = strlen(name);
-	size_t a = strlen(above);
-
-	if (a == 0)
-		return true;
-	return n >= a && strcasecmp(name + n - a, above) == 0 && (n == a || name[n - a - 1] == '.');
 }
 
 static bool on_chain(const struct message *m, const struct record *rec, const char *name,
