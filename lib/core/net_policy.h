@@ -67,8 +67,8 @@ void sb_plan_net_done(struct sb_plan_net *n);
 /*
  * sb_net_rule_parse - a rule as people write it
  * @text: HOST[:PORTS][/PROTO]. HOST: name, *.suffix, *, address, network (IPv6 in brackets:
- *        [2606:4700::]:443, [fd00::/8]); PORTS: PORT or PORT-PORT, several with "+"; PROTO:
- *        https, http, any, auto; not in a deny rule.
+ *        [2606:4700::]:443, [fd00::/8] or [fd00::]/8); PORTS: PORT or PORT-PORT, several with
+ *        "+"; PROTO: https, http, any, auto; not in a deny rule.
  *        "10.0.0.0/8" is a network: a /WORD that is a number belongs to the address.
  *        Without PORTS an allow rule stands for 443 and 80 (with /https or /http for that one), a
  *        deny rule and a network for all. SB_HOST_NAME needs single ports.

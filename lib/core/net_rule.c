@@ -108,37 +108,59 @@ static const char *split_rest(const char *s, size_t len, struct parsed *p)
 	return len > 0 ? "only :PORTS and /PROTOCOL may follow the host" : NULL;
 }
 
+/* "[" at @s: the host within, and "/BITS" when it follows the bracket. @used: bytes of both. */
+static const char *split_brackets(const char *s, size_t len, struct parsed *p, size_t *used)
+{
+	const char *close = memchr(s, ']', len);
+	size_t inner = close ? (size_t)(close - s) - 1 : 0;
+	char text[SB_CIDR_TEXT] = "";
+	size_t bits = 0;
+
+	if (!close)
+		return "\"[\" without \"]\"";
+	if (!memchr(s + 1, ':', inner))
+		return "only an IPv6 address or network stands in brackets";
+	*used = inner + 2;
+	if (*used + 1 < len && s[*used] == '/' && is_digit(s[*used + 1]))
+		for (bits = 1; *used + bits < len && is_digit(s[*used + bits]);)
+			bits++;
+	if (inner + bits >= sizeof(text))
+		return "too long for an address";
+	memcpy(text, s + 1, inner);
+	memcpy(text + inner, s + *used, bits);
+	*used += bits;
+	p->slash = memchr(text, '/', inner + bits) != NULL;
+	if (sb_net_host_parse(text, inner + bits, &p->host) < 0)
+		return "no IPv6 address or network (without host bits) in the brackets";
+	return NULL;
+}
+
+static const char *split_plain(const char *s, size_t len, struct parsed *p, size_t *used)
+{
+	size_t n = host_end(s, len);
+
+	if (n < len && s[n] == ':' && memchr(s + n + 1, ':', len - n - 1))
+		return "write an IPv6 address in brackets: [ADDRESS]:PORT";
+	if (sb_net_host_parse(s, n, &p->host) < 0)
+		return "the host is no name (letters, digits, \"-\", \"_\", \".\"), *.suffix, *, "
+		       "address or network (without host bits)";
+	p->slash = memchr(s, '/', n) != NULL;
+	*used = n;
+	return NULL;
+}
+
 /* NULL or what is wrong. */
 static const char *split(const char *s, size_t len, struct parsed *p)
 {
-	const char *host = s;
-	size_t host_len;
-	size_t used;
+	const char *why;
+	size_t used = 0;
 
 	if (len == 0)
 		return "empty";
 	if (len > TEXT_MAX)
 		return "too long";
-	if (s[0] == '[') {
-		const char *close = memchr(s, ']', len);
-
-		if (!close)
-			return "\"[\" without \"]\"";
-		host = s + 1;
-		host_len = (size_t)(close - host);
-		used = host_len + 2;
-		if (!memchr(host, ':', host_len))
-			return "only an IPv6 address or network stands in brackets";
-	} else {
-		host_len = used = host_end(s, len);
-		if (used < len && s[used] == ':' && memchr(s + used + 1, ':', len - used - 1))
-			return "write an IPv6 address in brackets: [ADDRESS]:PORT";
-	}
-	if (sb_net_host_parse(host, host_len, &p->host) < 0)
-		return "the host is no name (letters, digits, \"-\", \"_\", \".\"), *.suffix, *, "
-		       "address or network (without host bits)";
-	p->slash = memchr(host, '/', host_len) != NULL;
-	return split_rest(s + used, len - used, p);
+	why = s[0] == '[' ? split_brackets(s, len, p, &used) : split_plain(s, len, p, &used);
+	return why ? why : split_rest(s + used, len - used, p);
 }
 
 static int parse_port(const char *s, size_t len, uint16_t *ret)
