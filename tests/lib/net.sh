@@ -97,6 +97,7 @@ world_nginx() {
 		 server { listen 80 backlog=1024; listen [::]:80; listen 443 ssl http2; listen [::]:443 ssl http2; server_name _;
 		  ssl_certificate $world/srv.pem; ssl_certificate_key $world/srv.key;
 		  location = /who { default_type text/plain; return 200 "\$server_addr \$http_host \$ssl_server_name \$server_protocol\n"; }
+		  location /simple/ { root $world/www; index index.html; default_type text/html; }
 		  location / { root $world/www; } } }
 	C
 	world_bg nginx -c "$world/nginx.conf"
