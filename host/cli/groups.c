@@ -179,40 +179,6 @@ static int on_found(void *arg, const struct conf_found *f)
 	return grant_host(g, u.host, u.port, u.scheme);
 }
 
-/* Return: 0; 1 = there is none; -errno with text. */
-static int read_text(struct group *g, const char *path, char **ret, size_t *ret_len)
-{
-	sb_autofd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	sb_autofree char *text = NULL;
-	struct stat st;
-	size_t len = 0;
-
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-		if (fd < 0 && (errno == EACCES || errno == EPERM))
-			warn(g, "%s cannot be read and is left out", g->shown);
-		return 1;
-	}
-	text = malloc(FILE_MAX + 1);
-	if (!text)
-		return sb_err_set(g->err, -ENOMEM, "out of memory");
-	for (;;) {
-		ssize_t n = read(fd, text + len, FILE_MAX + 1 - len);
-
-		if (n < 0)
-			return sb_err_set(g->err, -errno, "group %s: %s: %s", g->word, g->shown,
-					  strerror(errno));
-		if (n == 0)
-			break;
-		len += (size_t)n;
-		if (len > FILE_MAX)
-			return sb_err_set(g->err, -EFBIG, "group %s: %s is larger than 1 MiB",
-					  g->word, g->shown);
-	}
-	*ret = sb_take(&text);
-	*ret_len = len;
-	return 0;
-}
-
 /* The real path of @path without the root. Return: 0; -errno. */
 static int real_inside(const struct group *g, const char *path, char out[PATH_MAX])
 {
@@ -241,6 +207,44 @@ static bool writable(const struct group *g, const char *path)
 	return false;
 }
 
+/* Return: 0; 1 = there is none; -errno with text. */
+static int read_text(struct group *g, const char *path, char **ret, size_t *ret_len)
+{
+	sb_autofd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	sb_autofree char *text = NULL;
+	char opened[32];
+	struct stat st;
+	size_t len = 0;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+		if (fd < 0 && (errno == EACCES || errno == EPERM))
+			warn(g, "%s cannot be read and is left out", g->shown);
+		return 1;
+	}
+	/* where the descriptor is, not where the path leads now: a link may have been turned since */
+	(void)snprintf(opened, sizeof(opened), "/proc/self/fd/%d", fd);
+	g->project = g->project || writable(g, opened);
+	text = malloc(FILE_MAX + 1);
+	if (!text)
+		return sb_err_set(g->err, -ENOMEM, "out of memory");
+	for (;;) {
+		ssize_t n = read(fd, text + len, FILE_MAX + 1 - len);
+
+		if (n < 0)
+			return sb_err_set(g->err, -errno, "group %s: %s: %s", g->word, g->shown,
+					  strerror(errno));
+		if (n == 0)
+			break;
+		len += (size_t)n;
+		if (len > FILE_MAX)
+			return sb_err_set(g->err, -EFBIG, "group %s: %s is larger than 1 MiB",
+					  g->word, g->shown);
+	}
+	*ret = sb_take(&text);
+	*ret_len = len;
+	return 0;
+}
+
 /* Return: 0 = read; 1 = there is none; -errno. */
 static int read_path(struct group *g, conf_reader *reader, bool project, const char *path)
 {
@@ -260,7 +264,7 @@ static int read_path(struct group *g, conf_reader *reader, bool project, const c
 		if ((unsigned char)*c < 0x20 || *c == 0x7f)
 			*c = '?';
 	g->shown = shown;
-	g->project = project || writable(g, path);
+	g->project = project;
 	looked(g, shown);
 	r = read_text(g, path, &text, &len);
 	if (r == 0)

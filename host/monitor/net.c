@@ -114,18 +114,24 @@ void mon_gate_resume(struct monitor *m)
 		mon_end(m, SB_FAIL_INTERNAL, "the net gate cannot be watched");
 }
 
-void mon_gate_leave(struct monitor *m)
+static void viewers_done(struct monitor *m)
 {
 	sb_io_del(&m->viewers_io);
+	if (m->viewers >= 0 && unlinkat(m->session_dir, "net.sock", 0) < 0)
+		sb_debug("net.sock stays: %s", strerror(errno));
 	sb_fd_close(&m->viewers);
+}
+
+void mon_gate_leave(struct monitor *m)
+{
+	viewers_done(m);
 	if (m->gate >= 0 && shutdown(m->gate, SHUT_WR) < 0)
 		mon_kill(&m->gate_child);
 }
 
 void mon_gate_drain(struct monitor *m)
 {
-	sb_io_del(&m->viewers_io);
-	sb_fd_close(&m->viewers);
+	viewers_done(m);
 	sb_io_del(&m->gate_io);
 	if (m->gate < 0)
 		return;
