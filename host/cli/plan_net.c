@@ -394,7 +394,7 @@ int plan_net_make(const struct run_options *o, struct sb_plan *p, struct sb_err 
 	size_t n_writable = 0;
 	int r = 0;
 
-	if (o->no_network || !o->net_option) /* the default is to filter, once the gate is built */
+	if (o->no_network)
 		return 0;
 	n->mode = o->no_filter ? SB_NET_OPEN : SB_NET_FILTER;
 	n->max_connections = o->net_connections;
