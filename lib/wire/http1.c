@@ -76,13 +76,17 @@ static int line_get(const char *p, size_t len, struct sb_http_str *ret, const ch
 	return 0;
 }
 
-/* End of the head as the most lenient reader sees it. */
+/* End of the head as the most lenient reader sees it. Lines are counted here already, so that a
+ * head that comes byte by byte is not walked too often. */
 static int head_get(const char *p, size_t len, size_t at, size_t *ret_len, const char **why)
 {
 	size_t max = SB_MIN(len, (size_t)SB_HTTP_HEAD_MAX);
+	unsigned int lines = 0;
 
 	at--; /* the line feed of the first line */
 	while (at < max) {
+		const char *lf;
+
 		if (at + 1 < max && p[at + 1] == '\n') {
 			*ret_len = at + 2;
 			return 0;
@@ -91,10 +95,11 @@ static int head_get(const char *p, size_t len, size_t at, size_t *ret_len, const
 			*ret_len = at + 3;
 			return 0;
 		}
-		const char *lf = memchr(p + at + 1, '\n', max - at - 1);
-
+		lf = memchr(p + at + 1, '\n', max - at - 1);
 		if (!lf)
 			break;
+		if (++lines > SB_HTTP_MAX_FIELDS)
+			return too_big("too many header fields", why);
 		at = (size_t)(lf - p);
 	}
 	return len >= SB_HTTP_HEAD_MAX ? too_big("head too large", why) : SB_HTTP_MORE;

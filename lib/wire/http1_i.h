@@ -26,8 +26,9 @@ bool http_is_text(char c);
 
 /*
  * http_fields_parse - the lines from @at to the end of the head, @len, with its empty line
- * @positions: where to note them, or NULL; only its fields and n_fields are written
- * Return: 0; -EBADMSG; -E2BIG
+ * They are SB_HTTP_MAX_FIELDS at most. @positions: where to note them, or NULL; only its fields and
+ * n_fields are written.
+ * Return: 0; -EBADMSG
  */
 SB_MUST_CHECK int http_fields_parse(const char *p, size_t len, size_t at, struct http_fields *ret,
 				    struct sb_http_request *positions, const char **why);

@@ -223,7 +223,7 @@ int main(void)
 	while (fread(head, 1, sizeof(head), stdin) == sizeof(head)) {
 		size_t len = (size_t)head[1] | (size_t)head[2] << 8 | (size_t)head[3] << 16 |
 			     (size_t)head[4] << 24;
-		uint8_t *p = len <= INPUT_MAX ? malloc(len + (len == 0)) : NULL;
+		uint8_t *p = len <= INPUT_MAX ? calloc(1, len + (len == 0)) : NULL;
 
 		if (!p || fread(p, 1, len, stdin) != len)
 			return 2;

@@ -13,7 +13,7 @@
 /* Exactly as many bytes as there are, so that the sanitizer sees a read behind them. */
 static uint8_t *copy(const char *p, size_t len)
 {
-	uint8_t *c = malloc(len + (len == 0));
+	uint8_t *c = calloc(1, len + (len == 0));
 
 	if (!c)
 		abort();

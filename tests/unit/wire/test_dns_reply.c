@@ -18,7 +18,7 @@
 static int parse(const char *p, size_t len, const char *name, uint16_t type,
 		 struct sb_dns_reply *ret)
 {
-	uint8_t *c = malloc(len + (len == 0));
+	uint8_t *c = calloc(1, len + (len == 0));
 	int r;
 
 	if (!c)

@@ -13,7 +13,7 @@ static char *input; /* of the last message; r borrows from it */
 static char *copy(const char *p, size_t len)
 {
 	free(input);
-	input = malloc(len + (len == 0));
+	input = calloc(1, len + (len == 0));
 	if (!input)
 		abort();
 	memcpy(input, p, len);
@@ -345,6 +345,8 @@ TEST(limits)
 	CHECK_EQ(request(big, n + 2), 0);
 	CHECK_EQ(r.n_fields, 200);
 	memcpy(big + n, "X:y\r\n\r\n", 7);
+	CHECK_EQ(request(big, n + 4), SB_HTTP_MORE);
+	CHECK_EQ(request(big, n + 5), -E2BIG); /* before the end has come */
 	CHECK_EQ(request(big, n + 7), -E2BIG);
 	CHECK_STR(why, "too many header fields");
 }

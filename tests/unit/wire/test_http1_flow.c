@@ -12,7 +12,7 @@ static ssize_t feed(struct sb_http_flow *f, const char *p, size_t len, size_t st
 
 	while (at < len && !f->done) {
 		size_t n = len - at < step ? len - at : step;
-		char *c = malloc(n);
+		char *c = calloc(1, n);
 		ssize_t took;
 
 		if (!c)

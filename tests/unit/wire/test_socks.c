@@ -7,7 +7,7 @@
 
 static int request(const char *p, size_t len, struct sb_socks_request *r)
 {
-	uint8_t *c = malloc(len + (len == 0));
+	uint8_t *c = calloc(1, len + (len == 0));
 	int k;
 
 	if (!c)

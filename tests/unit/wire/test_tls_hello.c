@@ -26,7 +26,7 @@ static uint8_t out[256 << 10];
 
 static int parse(const uint8_t *p, size_t len, struct sb_tls_hello *h)
 {
-	uint8_t *c = malloc(len + (len == 0));
+	uint8_t *c = calloc(1, len + (len == 0));
 	int r;
 
 	if (!c)
