@@ -167,6 +167,7 @@ struct insp {
 /* --- http.c --- */
 enum look http_up(struct conn *c);
 enum look http_down(struct conn *c);
+bool http_is_2(const uint8_t *p, size_t len); /* HTTP/2 without TLS */
 /* A body of known length goes by: some of it went. */
 void http_through(struct conn *c, const struct way *w);
 /* Whether a whole response of ours can be put on the way down. */

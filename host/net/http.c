@@ -24,8 +24,15 @@ bool http_quiet(const struct conn *c)
 	if (c->phase == CONN_PROXY)
 		return true;
 	if (c->phase == CONN_OPENING) /* no server yet; but who has not asked gets no response */
-		return c->cleared || c->up.len > 0;
+		return c->asked || c->cleared || c->up.len > 0;
 	return i && !i->lost && i->flight == 0 && c->down.through == 0;
+}
+
+bool http_is_2(const uint8_t *p, size_t len)
+{
+	static const char preface[] = "PRI * HTTP/2";
+
+	return len >= sizeof(preface) - 1 && memcmp(p, preface, sizeof(preface) - 1) == 0;
 }
 
 static const char *status_line(enum sb_net_reason reason)
@@ -195,7 +202,7 @@ static enum look request_look(struct conn *c)
 			conn_look_within(c, &c->look_by, CONN_LOOK_NS);
 		return LOOK_MORE;
 	}
-	if (r == -EPROTO && c->up.len >= 4 && memcmp(c->up.buf + c->up.at, "PRI ", 4) == 0)
+	if (http_is_2(c->up.buf + c->up.at, c->up.len))
 		return no(c, SB_NET_HTTP_UPGRADE);
 	if (r == -EPROTO && !c->cleared)
 		return no(c, c->asked && c->ev.via == SB_NET_VIA_HTTP ? SB_NET_PROXY_MALFORMED

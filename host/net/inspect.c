@@ -17,11 +17,13 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 #include "net/conn.h"
 #include "wire/tls_hello.h"
 
 #define METHOD_MAX 32
+#define LINE_MAX_LOOK 8192 /* a first line that may still become a request */
 #define TLS_HANDSHAKE 0x16
 
 void inspect_done(struct conn *c)
@@ -155,18 +157,50 @@ static bool is_token(uint8_t b)
 	       (b != 0 && strchr("!#$%&'*+-.^_`|~", b));
 }
 
-/* A method and a space. Return: 1 = so it begins; 0 = more bytes are needed; -1 = it does not */
-static int method_ahead(const uint8_t *p, size_t len)
+static bool is_known_method(const char *p, size_t len)
 {
+	static const char *const known[] = { "GET",	"HEAD",	 "POST",  "PUT",    "DELETE",
+					     "OPTIONS", "PATCH", "TRACE", "CONNECT" };
+	const struct sb_http_str s = { .p = p, .len = len };
+
+	for (size_t i = 0; i < SB_ARRAY_LEN(known); i++)
+		if (sb_http_str_is(&s, known[i]))
+			return true;
+	return false;
+}
+
+static bool has_version(const char *p, size_t len)
+{
+	for (size_t i = 0; i + 5 <= len; i++)
+		if (strncasecmp(p + i, "HTTP/", 5) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * Whether the first line is one that some HTTP server might take for a request: a word and a blank,
+ * and the word is a method that is in use, or the line speaks of HTTP.
+ * Return: 1; 0 = more bytes are needed; -1 = it is none
+ */
+static int request_ahead(const char *p, size_t len)
+{
+	const char *nl = memchr(p, '\n', len);
 	size_t n = 0;
 
-	while (n < len && n <= METHOD_MAX && is_token(p[n]))
+	while (n < len && n <= METHOD_MAX && is_token((uint8_t)p[n]))
 		n++;
 	if (n > METHOD_MAX)
 		return -1;
 	if (n == len)
 		return 0;
-	return n > 0 && p[n] == ' ' ? 1 : -1;
+	if (n == 0 || !memchr(" \t\v\f", p[n], 4))
+		return -1;
+	if (is_known_method(p, n) || has_version(p, nl ? (size_t)(nl - p) : len))
+		return 1;
+	for (size_t i = n; i < len && !nl; i++)
+		if ((uint8_t)p[i] < 0x20 && !memchr("\t\v\f\r", p[i], 4))
+			return -1; /* in no request that a server would take */
+	return nl || len > LINE_MAX_LOOK ? -1 : 0;
 }
 
 static enum look become_http(struct conn *c)
@@ -189,17 +223,17 @@ static enum look first_line(struct conn *c, const uint8_t *p, size_t len)
 
 	while (skip < len && (p[skip] == '\r' || p[skip] == '\n'))
 		skip++;
-	r = method_ahead(p + skip, len - skip);
+	r = request_ahead((const char *)p + skip, len - skip);
+	if (r < 0)
+		return opaque(c);
 	if (r > 0)
 		r = sb_http_request_parse((const char *)p + skip, len - skip, &q, &why);
 	else
-		r = r < 0 ? -EPROTO : SB_HTTP_MORE;
-	if (r == -EPROTO && len - skip >= 4 && memcmp(p + skip, "PRI ", 4) == 0) {
-		conn_refuse(c, SB_NET_HTTP_UPGRADE, NULL); /* HTTP/2 without TLS */
+		r = SB_HTTP_MORE;
+	if (r < 0 && http_is_2(p + skip, len - skip)) {
+		conn_refuse(c, SB_NET_HTTP_UPGRADE, NULL);
 		return LOOK_ON;
 	}
-	if (r == -EPROTO)
-		return opaque(c);
 	if (r == SB_HTTP_MORE && !c->up.eof) {
 		if (c->look_by == 0)
 			conn_look_within(c, &c->look_by, CONN_LOOK_NS);
