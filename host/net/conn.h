@@ -175,6 +175,10 @@ bool http_quiet(const struct conn *c);
 /* The answer to a refused request, with the text of sb_net_explain. Return: length. */
 size_t http_answer(const struct conn *c, enum sb_net_reason reason,
 		   const struct sb_net_rule *rule, char *out, size_t cap);
+/* Whether the head offers a change to HTTP/2; then it goes on without that. */
+bool http_offers_2(const struct sb_http_request *q);
+struct sb_buf;
+void http_add_field(struct sb_buf *b, const struct sb_http_request *q, size_t i);
 /* A request's head passed the checks: replace it by @head (NULL: as it is) and count it. */
 SB_MUST_CHECK int http_pass(struct conn *c, const struct sb_http_request *q, const char *head,
 			    size_t len);

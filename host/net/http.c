@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "net/conn.h"
 
 #define FLIGHT_MAX 64 /* bits of insp->heads */
@@ -102,24 +103,106 @@ static bool authority_agrees(struct conn *c, const struct sb_http_str *s)
 	return inspect_agree(c, host.p, host.len, SB_NET_HTTP_HOST);
 }
 
-/* What holds for every request, whoever it is for. Return: SB_NET_OK or why not */
+static bool is_field(const struct sb_http_request *q, size_t i, const char *name)
+{
+	return sb_http_str_is(&q->fields[i].name, name);
+}
+
+static bool is_websocket(const struct sb_http_request *q)
+{
+	return q->upgrade && sb_http_str_is(&q->upgrade_to, "websocket");
+}
+
+/*
+ * What holds for every request, whoever it is for. An offer of HTTP/2 (Java's client makes it with
+ * each plain request) is taken out of the head: then the server answers in HTTP/1.
+ * Return: SB_NET_OK or why not
+ */
 static enum sb_net_reason request_form(const struct conn *c, const struct sb_http_request *q)
 {
-	bool has_upgrade = false;
+	size_t offers = 0;
 
 	if (!q->has_host && q->form != SB_HTTP_ABSOLUTE && inspect_strict(c))
 		return SB_NET_HTTP_HOST; /* HTTP/1.0: no way to know whom it is for */
 	for (size_t i = 0; i < q->n_fields; i++) {
-		has_upgrade |= sb_http_str_is(&q->fields[i].name, "upgrade");
-		if (sb_http_str_is(&q->fields[i].name, "http2-settings"))
+		if (!is_field(q, i, "upgrade"))
+			continue;
+		/* without "Connection: upgrade" a server must not change the protocol; some do */
+		if (!is_websocket(q) && !sb_http_str_is(&q->fields[i].value, "h2c"))
 			return SB_NET_HTTP_UPGRADE;
+		offers++;
 	}
-	/* without "Connection: upgrade" a server must not change the protocol; some do */
-	if (has_upgrade && (!q->upgrade || !sb_http_str_is(&q->upgrade_to, "websocket")))
-		return SB_NET_HTTP_UPGRADE;
-	if (q->upgrade && (q->body != SB_HTTP_NO_BODY || q->minor == 0 || c->insp->lost))
+	if (is_websocket(q) &&
+	    (offers != 1 || q->body != SB_HTTP_NO_BODY || q->minor == 0 || c->insp->lost))
 		return SB_NET_HTTP_UPGRADE;
 	return SB_NET_OK;
+}
+
+/* The tokens of a Connection field without those that offer HTTP/2. */
+static void add_connection(struct sb_buf *b, const struct sb_http_str *value)
+{
+	bool first = true;
+	size_t at = 0;
+
+	while (at < value->len) {
+		const char *comma = memchr(value->p + at, ',', value->len - at);
+		size_t end = comma ? (size_t)(comma - value->p) : value->len;
+		struct sb_http_str t = { .p = value->p + at, .len = end - at };
+
+		at = end + 1;
+		while (t.len > 0 && (t.p[0] == ' ' || t.p[0] == '\t')) {
+			t.p++;
+			t.len--;
+		}
+		while (t.len > 0 && (t.p[t.len - 1] == ' ' || t.p[t.len - 1] == '\t'))
+			t.len--;
+		if (t.len == 0 || sb_http_str_is(&t, "upgrade") ||
+		    sb_http_str_is(&t, "http2-settings"))
+			continue;
+		sb_buf_add_str(b, first ? "Connection: " : ", ");
+		sb_buf_add(b, t.p, t.len);
+		first = false;
+	}
+	if (!first)
+		sb_buf_add_str(b, "\r\n");
+}
+
+bool http_offers_2(const struct sb_http_request *q)
+{
+	if (is_websocket(q))
+		return false;
+	for (size_t i = 0; i < q->n_fields; i++)
+		if (is_field(q, i, "upgrade") || is_field(q, i, "http2-settings"))
+			return true;
+	return false;
+}
+
+void http_add_field(struct sb_buf *b, const struct sb_http_request *q, size_t i)
+{
+	bool strip = http_offers_2(q);
+
+	if (strip && (is_field(q, i, "upgrade") || is_field(q, i, "http2-settings")))
+		return;
+	if (strip && is_field(q, i, "connection"))
+		add_connection(b, &q->fields[i].value);
+	else
+		sb_buf_add(b, q->fields[i].line.p, q->fields[i].line.len);
+}
+
+/* The head without the offer. */
+static int pass_without_2(struct conn *c, const struct sb_http_request *q)
+{
+	const char *head = (const char *)c->up.buf + c->up.at;
+	sb_autobuf struct sb_buf b;
+
+	sb_buf_init(&b, 2 * SB_HTTP_HEAD_MAX);
+	sb_buf_add(&b, head, (size_t)(q->fields[0].line.p - head));
+	for (size_t i = 0; i < q->n_fields; i++)
+		http_add_field(&b, q, i);
+	sb_buf_add_str(&b, "\r\n");
+	if (sb_buf_error(&b) < 0)
+		return sb_buf_error(&b);
+	return http_pass(c, q, (const char *)b.data, b.len);
 }
 
 int http_pass(struct conn *c, const struct sb_http_request *q, const char *head, size_t len)
@@ -127,7 +210,7 @@ int http_pass(struct conn *c, const struct sb_http_request *q, const char *head,
 	struct insp *i = c->insp;
 	struct way *w = &c->up;
 	bool is_head = sb_http_str_is(&q->method, "HEAD");
-	bool upgrade = q->upgrade;
+	bool upgrade = is_websocket(q);
 	enum sb_http_body body = q->body;
 	uint64_t length = q->length;
 	size_t n = q->head_len;
@@ -179,7 +262,7 @@ static enum look request_judge(struct conn *c, const struct sb_http_request *q)
 	}
 	if (q->has_host && !authority_agrees(c, &q->host))
 		return LOOK_ON;
-	if (http_pass(c, q, NULL, 0) < 0)
+	if ((http_offers_2(q) ? pass_without_2(c, q) : http_pass(c, q, NULL, 0)) < 0)
 		return no(c, SB_NET_INTERNAL);
 	return LOOK_ON;
 }

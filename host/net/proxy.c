@@ -134,7 +134,7 @@ static enum look connect_look(struct conn *c, const struct sb_http_request *q)
 	bool v6;
 
 	c->ev.via = SB_NET_VIA_CONNECT;
-	if (q->body != SB_HTTP_NO_BODY || q->upgrade ||
+	if (q->body != SB_HTTP_NO_BODY ||
 	    sb_http_authority(&q->authority, &host, &v6, &port) < 0 || port == 0 ||
 	    host.len > sizeof(text))
 		return bad(c, SB_NET_PROXY_MALFORMED);
@@ -196,7 +196,7 @@ static void origin_form(const struct sb_http_request *q, struct sb_buf *b)
 	for (size_t i = 0; i < q->n_fields; i++)
 		if (!sb_http_str_is(&q->fields[i].name, "host") &&
 		    !is_proxy_field(&q->fields[i].name))
-			add_str(b, &q->fields[i].line);
+			http_add_field(b, q, i);
 	sb_buf_add_str(b, "\r\n");
 }
 

@@ -294,10 +294,13 @@ TEST(http_refused)
 		  "400", SB_NET_HTTP_MALFORMED },
 		{ "GET / HTTP/1.1\r\nHost : web.example\r\n\r\n", "400", SB_NET_HTTP_MALFORMED },
 		{ "GET / HTTP/1.1\nHost: web.example\n\n", "400", SB_NET_HTTP_MALFORMED },
-		{ "GET / HTTP/1.1\r\nHost: web.example\r\nConnection: Upgrade, HTTP2-Settings\r\n"
-		  "Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n",
+		{ "GET / HTTP/1.1\r\nHost: web.example\r\nUpgrade: TLS/1.0\r\n"
+		  "Connection: Upgrade\r\n\r\n",
 		  "403", SB_NET_HTTP_UPGRADE },
-		{ "GET / HTTP/1.1\r\nHost: web.example\r\nUpgrade: h2c\r\n\r\n", "403",
+		{ "GET / HTTP/1.1\r\nHost: web.example\r\nConnection: Upgrade\r\n"
+		  "Upgrade: websocket\r\nUpgrade: h2c\r\n\r\n",
+		  "400", SB_NET_HTTP_MALFORMED },
+		{ "GET / HTTP/1.1\r\nHost: web.example\r\nUpgrade: websocket\r\n\r\n", "403",
 		  SB_NET_HTTP_UPGRADE },
 		{ "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "403", SB_NET_HTTP_UPGRADE },
 		{ "CONNECT evil.example:443 HTTP/1.1\r\nHost: web.example\r\n\r\n", "403",
@@ -400,6 +403,34 @@ TEST(websocket)
 	rig_say(&r, up, switching);
 	CHECK(rig_is_reset(&r, cl));
 	CHECK(rig_is_reset(&r, up));
+	sb_fd_close(&cl);
+	sb_fd_close(&up);
+	finish();
+}
+
+/* An offer of HTTP/2 in plain text does not reach the server. */
+TEST(http2_offer)
+{
+	int cl;
+	int up;
+
+	if (!begin("web.example:80", 80))
+		return;
+	cl = rig_dial(&r, "web.example", 80);
+	up = rig_accept(&r, srv);
+	rig_say(&r, cl,
+		"POST /x HTTP/1.1\r\nConnection: Upgrade, close , HTTP2-Settings\r\n"
+		"Host: web.example\r\nContent-Length: 2\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n"
+		"Upgrade: h2c\r\nAccept: */*\r\n\r\nhi");
+	CHECK(rig_expect(&r, up,
+			 "POST /x HTTP/1.1\r\nConnection: close\r\nHost: web.example\r\n"
+			 "Content-Length: 2\r\nAccept: */*\r\n\r\nhi"));
+	rig_say(&r, up, OK);
+	CHECK(rig_expect(&r, cl, OK));
+	rig_say(&r, cl,
+		"GET / HTTP/1.1\r\nHost: web.example\r\nConnection: Upgrade, HTTP2-Settings\r\n"
+		"Upgrade: h2c\r\nHTTP2-Settings: AA\r\n\r\n");
+	CHECK(rig_expect(&r, up, GET));
 	sb_fd_close(&cl);
 	sb_fd_close(&up);
 	finish();
