@@ -9,14 +9,11 @@
 #define SLOTS 2048 /* a power of two, at most half full */
 
 struct entry {
-	char *name;       /* owned; NULL = free */
-	uint64_t denied;  /* questions and connections */
-	uint64_t cut;     /* connections that were ended */
-	uint16_t port;    /* of connections; 0 = questions alone */
-	bool ports;       /* further ports than that */
-	uint16_t reason;  /* enum sb_net_reason of the last refusal, a connection's before a question's */
-	uint16_t cut_reason;
-	uint16_t cut_port;
+	char *name; /* owned; NULL = free */
+	uint16_t port;
+	uint16_t reason; /* enum sb_net_reason */
+	bool cut;        /* allowed connections that were ended */
+	uint64_t count;
 	uint16_t dns_type;
 	bool has_addr;
 	uint8_t addr[16];
@@ -24,9 +21,9 @@ struct entry {
 
 struct summary {
 	struct entry slots[SLOTS];
-	uint16_t order[SUMMARY_NAMES]; /* slots in the order of their coming */
+	uint16_t order[SUMMARY_MAX]; /* slots in the order of their coming */
 	size_t n;
-	uint64_t beyond; /* refusals of names that had no place */
+	uint64_t beyond; /* refusals that had no place */
 	uint64_t lost;   /* refusals that the gate could only count */
 };
 
@@ -48,40 +45,29 @@ struct summary *summary_free(struct summary *s)
 	return NULL;
 }
 
-static struct entry *entry_of(struct summary *s, const char *name, size_t len)
+static struct entry *entry_of(struct summary *s, const char *name, size_t len, uint16_t port,
+			      uint16_t reason, bool cut)
 {
-	uint32_t h = 2166136261U; /* FNV-1a; a full table only costs time: it is half empty */
+	uint32_t h = 2166136261U ^ port ^ (uint32_t)reason << 16; /* FNV-1a */
 	size_t at;
 
 	for (size_t i = 0; i < len; i++)
 		h = (h ^ (uint8_t)name[i]) * 16777619U;
-	for (at = h % SLOTS; s->slots[at].name; at = (at + 1) % SLOTS)
-		if (strncmp(s->slots[at].name, name, len) == 0 && !s->slots[at].name[len])
-			return &s->slots[at];
-	if (s->n == SUMMARY_NAMES)
+	for (at = h % SLOTS; s->slots[at].name; at = (at + 1) % SLOTS) {
+		struct entry *e = &s->slots[at];
+
+		if (e->port == port && e->reason == reason && e->cut == cut &&
+		    strncmp(e->name, name, len) == 0 && !e->name[len])
+			return e;
+	}
+	if (s->n == SUMMARY_MAX)
 		return NULL;
-	s->slots[at].name = strndup(name, len);
+	s->slots[at] = (struct entry){ .name = strndup(name, len), .port = port, .reason = reason,
+				       .cut = cut };
 	if (!s->slots[at].name)
 		return NULL;
 	s->order[s->n++] = (uint16_t)at;
 	return &s->slots[at];
-}
-
-static void add_denied(struct entry *e, const struct sb_ipc_net_event *ev, uint64_t count)
-{
-	bool question = ev->kind == SB_NET_EV_DNS;
-
-	e->denied += count;
-	if (!question) {
-		e->ports = e->ports || (e->port != 0 && e->port != ev->port);
-		e->port = e->port ? e->port : ev->port;
-	}
-	if (!question || e->port == 0) {
-		e->reason = ev->reason;
-		e->dns_type = ev->dns_type;
-		e->has_addr = ev->has_addr != 0;
-		memcpy(e->addr, ev->addr, sizeof(e->addr));
-	}
 }
 
 void summary_add(struct summary *s, const struct sb_ipc_net_event *ev)
@@ -96,16 +82,16 @@ void summary_add(struct summary *s, const struct sb_ipc_net_event *ev)
 		s->lost += count;
 	if (!denied && !cut)
 		return;
-	e = entry_of(s, ev->name, strnlen(ev->name, sizeof(ev->name)));
+	e = entry_of(s, ev->name, strnlen(ev->name, sizeof(ev->name)),
+		     ev->kind == SB_NET_EV_DNS ? 0 : ev->port, ev->reason, cut);
 	if (!e) {
 		s->beyond += count;
-	} else if (denied) {
-		add_denied(e, ev, count);
-	} else {
-		e->cut += count;
-		e->cut_reason = ev->reason;
-		e->cut_port = ev->port;
+		return;
 	}
+	e->count += count;
+	e->dns_type = ev->dns_type;
+	e->has_addr = ev->has_addr != 0;
+	memcpy(e->addr, ev->addr, sizeof(e->addr));
 }
 
 /* ---- telling ---- */
@@ -235,36 +221,42 @@ static bool only_failed(uint16_t reason)
 	       reason == SB_NET_INTERNAL;
 }
 
-static void tell_entry(const struct entry *e, struct telling *t)
+static void tell_entry(const struct entry *e, uint64_t count, struct telling *t)
 {
+	const char *verb = e->cut ? "cut" : only_failed(e->reason) ? "failed" : "denied";
 	char what[300];
 	char text[640];
 	char way[400];
 	char n[32];
 
-	if (e->denied > 0) {
-		target(e->name, e->port, what, sizeof(what));
-		(void)snprintf(text, sizeof(text), "network: %s %s: %s%s (%s)",
-			       only_failed(e->reason) ? "failed" : "denied",
-			       times(e->denied, n, sizeof(n)), what,
-			       e->ports ? " and other ports" : "", reason_of(e->reason));
-		say(t, text);
-		way_out(e, what, way, sizeof(way));
-		if (way[0]) {
-			(void)snprintf(text, sizeof(text), "  %s", way);
-			say(t, text);
-		}
-	}
-	if (e->cut > 0) {
-		target(e->name, e->cut_port, what, sizeof(what));
-		(void)snprintf(text, sizeof(text), "network: cut %s: %s (%s)",
-			       times(e->cut, n, sizeof(n)), what, reason_of(e->cut_reason));
+	target(e->name, e->port, what, sizeof(what));
+	(void)snprintf(text, sizeof(text), "network: %s %s: %s (%s)", verb,
+		       times(count, n, sizeof(n)), what, reason_of(e->reason));
+	say(t, text);
+	way_out(e, what, way, sizeof(way));
+	if (way[0] && !e->cut) {
+		(void)snprintf(text, sizeof(text), "  %s", way);
 		say(t, text);
 	}
 }
 
+/* A question that was denied for the reason of a connection by the same name is told with it. */
+static const struct entry *partner(const struct summary *s, const struct entry *e)
+{
+	if (e->cut)
+		return NULL;
+	for (size_t i = 0; i < s->n; i++) {
+		const struct entry *o = &s->slots[s->order[i]];
+
+		if (!o->cut && o->reason == e->reason && (o->port == 0) != (e->port == 0) &&
+		    strcmp(o->name, e->name) == 0)
+			return o;
+	}
+	return NULL;
+}
+
 /* Lines that an entry takes at most. */
-#define ENTRY_LINES 3
+#define ENTRY_LINES 2
 
 void summary_tell(const struct summary *s, void (*line)(void *arg, const char *text), void *arg)
 {
@@ -275,13 +267,20 @@ void summary_tell(const struct summary *s, void (*line)(void *arg, const char *t
 
 	for (size_t i = 0; i < s->n; i++) {
 		const struct entry *e = &s->slots[s->order[i]];
+		const struct entry *o = partner(s, e);
+		uint64_t count = e->count;
 
+		if (o && e->port == 0)
+			continue;
+		/* with the first port alone */
+		if (o && partner(s, o) == e)
+			count += o->count;
 		if (t.lines + ENTRY_LINES + 1 <= SUMMARY_LINES) {
-			tell_entry(e, &t);
+			tell_entry(e, count, &t);
 			continue;
 		}
 		left++;
-		rest += e->denied + e->cut;
+		rest += count;
 	}
 	if (rest == 0)
 		return;

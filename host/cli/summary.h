@@ -1,13 +1,13 @@
 #ifndef SB_HOST_CLI_SUMMARY_H
 #define SB_HOST_CLI_SUMMARY_H
 /*
- * What the net gate refused or cut, told at the end of a run. One entry a name, so that the DNS
- * question and the connection of one name are one line. The guest chooses the names: the table is
- * bounded, the rest is counted.
+ * What the net gate refused or cut, told at the end of a run: one line for each name, port and
+ * reason; DNS questions go with the connection of the same name and reason. The guest chooses the
+ * names: the table is bounded, the rest is counted.
  */
 #include "wire/ipc.h"
 
-#define SUMMARY_NAMES 1024
+#define SUMMARY_MAX 1024
 #define SUMMARY_LINES 20
 
 struct summary;

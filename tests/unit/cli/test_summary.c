@@ -60,10 +60,30 @@ TEST(questions_and_connections_of_a_name_are_one)
 			"  to allow it: sendbox run --allow-hosts a.test:443 ...\n"
 			"network: denied once: b.test (name-not-allowed)\n"
 			"  to allow it: sendbox run --allow-hosts b.test ...\n"
-			"network: denied 2 times: [2001:db8::1]:25 and other ports "
-			"(address-not-allowed)\n"
+			"network: denied once: [2001:db8::1]:25 (address-not-allowed)\n"
 			"  to allow it: sendbox run --allow-hosts [2001:db8::1]:25 ...\n"
+			"network: denied once: [2001:db8::1]:26 (address-not-allowed)\n"
+			"  to allow it: sendbox run --allow-hosts [2001:db8::1]:26 ...\n"
 			"network: cut once: c.test:443 (byte-budget)\n");
+	s = summary_free(s);
+}
+
+TEST(a_port_has_its_own_reason)
+{
+	struct summary *s;
+
+	REQUIRE(summary_new(&s) == 0);
+	add(s, SB_NET_EV_CONNECT, false, "a.test", 81, SB_NET_PORT_NOT_ALLOWED, 1);
+	add(s, SB_NET_EV_REQUEST, false, "a.test", 80, SB_NET_HTTP_HOST, 2);
+	add(s, SB_NET_EV_CONNECT, false, "a.test", 82, SB_NET_PORT_NOT_ALLOWED, 1);
+	add(s, SB_NET_EV_DNS, false, "a.test", 0, SB_NET_PORT_NOT_ALLOWED, 5);
+	tell(s);
+	CHECK_STR(said, "network: denied 6 times: a.test:81 (port-not-allowed)\n"
+			"  to allow it: sendbox run --allow-hosts a.test:81 ...\n"
+			"network: denied 2 times: a.test:80 (http-host-mismatch)\n"
+			"  to allow it unchecked: sendbox run --allow-hosts a.test:80/any ...\n"
+			"network: denied once: a.test:82 (port-not-allowed)\n"
+			"  to allow it: sendbox run --allow-hosts a.test:82 ...\n");
 	s = summary_free(s);
 }
 
