@@ -189,6 +189,8 @@ static void expire(struct conn *c, uint64_t now)
 		conn_cut(c, SB_NET_OK);
 	} else if (c->phase == CONN_HELLO || c->phase == CONN_PROXY) {
 		conn_left(c);
+	} else if (c->look_by > 0 && c->look_by <= now && c->told) {
+		conn_cut(c, SB_NET_IDLE);
 	} else if (c->look_by > 0 && c->look_by <= now) {
 		conn_refuse(c, SB_NET_IDLE, NULL);
 	} else if (c->open_by > 0 && c->open_by <= now) {
@@ -386,21 +388,13 @@ static size_t last_words(const struct conn *c, enum sb_net_reason reason,
 	return 0;
 }
 
-static void refuse(struct conn *c, enum sb_net_reason reason, const struct sb_net_rule *rule,
-		   int error)
+/* The last words, as far as the protocol has some, then the end. */
+static void part(struct conn *c, enum sb_net_reason reason, const struct sb_net_rule *rule,
+		 int error)
 {
 	uint8_t words[2048];
-	size_t len;
+	size_t len = last_words(c, reason, rule, error, words, sizeof(words));
 
-	if (c->phase == CONN_DEAD || c->phase == CONN_LAST_WORDS)
-		return;
-	c->ev.allow = 0;
-	c->ev.reason = (uint16_t)reason;
-	if (rule)
-		sb_net_rule_text(rule, c->ev.rule, sizeof(c->ev.rule));
-	tell(c, c->told ? SB_NET_EV_REQUEST : SB_NET_EV_CONNECT, false, reason);
-	c->told = true;
-	len = last_words(c, reason, rule, error, words, sizeof(words));
 	if (len == 0 || way_say(&c->down, words, len) < 0) {
 		conn_cut(c, reason);
 		return;
@@ -416,6 +410,32 @@ static void refuse(struct conn *c, enum sb_net_reason reason, const struct sb_ne
 	c->phase = CONN_LAST_WORDS;
 	c->kick = true;
 	conn_look_within(c, &c->look_by, LAST_WORDS_NS);
+}
+
+static void refuse(struct conn *c, enum sb_net_reason reason, const struct sb_net_rule *rule,
+		   int error)
+{
+	if (c->phase == CONN_DEAD || c->phase == CONN_LAST_WORDS)
+		return;
+	c->ev.allow = 0;
+	c->ev.reason = (uint16_t)reason;
+	if (rule)
+		sb_net_rule_text(rule, c->ev.rule, sizeof(c->ev.rule));
+	tell(c, c->told ? SB_NET_EV_REQUEST : SB_NET_EV_CONNECT, false, reason);
+	c->told = true;
+	if (c->say == SAY_HTTP && http_put_off(c, reason)) {
+		/* the requests before it are served first */
+		way_clear(c, &c->up);
+		c->up.mode = WAY_HOLD;
+		conn_look_within(c, &c->look_by, CONN_LOOK_NS);
+		return;
+	}
+	part(c, reason, rule, error);
+}
+
+void conn_part(struct conn *c, enum sb_net_reason reason)
+{
+	part(c, reason, NULL, 0);
 }
 
 void conn_refuse(struct conn *c, enum sb_net_reason reason, const struct sb_net_rule *rule)

@@ -108,6 +108,8 @@ void conn_to_addr(struct conn *c, const struct sb_addr *a, uint16_t port);
 void conn_to_text(struct conn *c, const char *text, size_t len, uint16_t port);
 /* Refused: event, the answer that c->say asks for, end. @rule may be NULL. */
 void conn_refuse(struct conn *c, enum sb_net_reason reason, const struct sb_net_rule *rule);
+/* The end of a refusal that http_put_off() had put off. */
+void conn_part(struct conn *c, enum sb_net_reason reason);
 /* Abrupt end of both halves. */
 void conn_cut(struct conn *c, enum sb_net_reason reason);
 /* Orderly end: everything was passed on. */
@@ -162,11 +164,14 @@ struct insp {
 	uint64_t heads;  /* bit n: the n-th of them is HEAD */
 	bool lost;       /* where a response ends is not known any more */
 	bool upgrading;  /* the last of them asks for websocket */
+	enum sb_net_reason put_off; /* the request behind them is refused, when they are served */
 };
 
 /* --- http.c --- */
 enum look http_up(struct conn *c);
 enum look http_down(struct conn *c);
+/* Responses are in flight: note a refusal for when they have gone by. Return: whether they are */
+bool http_put_off(struct conn *c, enum sb_net_reason reason);
 bool http_is_2(const uint8_t *p, size_t len); /* HTTP/2 without TLS */
 /* A body of known length goes by: some of it went. */
 void http_through(struct conn *c, const struct way *w);

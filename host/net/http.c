@@ -29,6 +29,17 @@ bool http_quiet(const struct conn *c)
 	return i && !i->lost && i->flight == 0 && c->down.through == 0;
 }
 
+bool http_put_off(struct conn *c, enum sb_net_reason reason)
+{
+	struct insp *i = c->insp;
+
+	if (!i || i->kind != INSP_HTTP || c->phase != CONN_LINKED || i->flight == 0 || i->lost ||
+	    i->upgrading || c->down.eof)
+		return false;
+	i->put_off = reason;
+	return true;
+}
+
 bool http_is_2(const uint8_t *p, size_t len)
 {
 	static const char preface[] = "PRI * HTTP/2";
@@ -321,6 +332,10 @@ enum look http_up(struct conn *c)
 
 static enum look lose_track(struct conn *c)
 {
+	if (c->insp->put_off != SB_NET_OK && c->insp->flight == 0) {
+		conn_cut(c, c->insp->put_off);
+		return LOOK_ON;
+	}
 	if (c->insp->upgrading) {
 		/* it cannot be known what protocol goes on */
 		conn_refuse(c, SB_NET_HTTP_UPGRADE, NULL);
@@ -360,6 +375,10 @@ static void answered(struct conn *c)
 
 	i->flight--;
 	i->heads >>= 1;
+	if (i->flight == 0 && i->put_off != SB_NET_OK) {
+		conn_part(c, i->put_off);
+		return;
+	}
 	if (i->flight == 0)
 		i->upgrading = false; /* refused by the server: go on checking */
 	if (!i->upgrading && c->up.wait) {

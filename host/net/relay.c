@@ -456,7 +456,7 @@ static void finish(struct conn *c, struct way *w)
 	}
 	if (w == &c->down && c->server.gone)
 		conn_cut(c, SB_NET_OK);
-	else if (other->ended)
+	else if (other->ended || (w == &c->down && c->insp && c->insp->put_off != SB_NET_OK))
 		conn_over(c);
 }
 
