@@ -275,6 +275,11 @@ static void conn_free(struct conn *c)
 
 void conn_settle(struct conn *c)
 {
+	if (c->due) {
+		c->due = false;
+		if (c->phase == CONN_LINKED)
+			conn_tell(c); /* behind the guest's bytes: it costs time */
+	}
 	if (c->phase != CONN_DEAD)
 		relay_watch(c);
 	if (c->phase == CONN_DEAD)
@@ -360,7 +365,7 @@ void conn_clear(struct conn *c)
 	c->cleared = true;
 	c->look_by = 0;
 	if (c->phase == CONN_LINKED)
-		conn_tell(c);
+		c->due = true;
 }
 
 /* --- refusals --- */
@@ -489,10 +494,9 @@ static void on_dialled(struct dial *d, struct dial_result *res)
 			sweep_by(c->g, idle_at(c));
 		if (c->asked && !c->cleared)
 			proxy_linked(c);
-		if (c->cleared)
-			conn_tell(c);
 	}
 	relay_run(c, true, false);
+	c->due |= c->cleared;
 	conn_settle(c);
 }
 

@@ -79,6 +79,7 @@ struct conn {
 	struct way down;
 	bool kick;       /* look at both ways again */
 	bool cleared;    /* the inspection, if any, has let something through */
+	bool due;        /* the CONNECT event is to be sent when this turn's bytes are on their way */
 	bool told;       /* the CONNECT event is out */
 	bool told_allow; /* and it said allowed */
 	bool by_addr;    /* target is an address without a name */
