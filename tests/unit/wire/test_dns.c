@@ -63,6 +63,17 @@ TEST(query_edns)
 	CHECK_EQ(q.udp_size, 512);
 }
 
+TEST(query_options)
+{
+	struct sb_dns_query q;
+	enum sb_dns_rcode rcode;
+
+	/* two, the last of them empty and at the very end */
+	CHECK_EQ(QUERY(HEAD("\1\0", "\1", "\0", "\0", "\1") EXAMPLE IN_A
+		       "\0\0\x29\x10\0\0\0\0\0\0\x0a\0\x0a\0\2xy\0\x0c\0\0"), 0);
+	CHECK(q.edns);
+}
+
 TEST(query_root)
 {
 	struct sb_dns_query q;
@@ -114,6 +125,12 @@ static const struct bad bad_queries[] = {
 	BAD("two OPT", HEAD("\1\0", "\1", "\0", "\0", "\2") EXAMPLE IN_A OPT OPT, SB_DNS_FORMERR),
 	BAD("OPT with a name", HEAD("\1\0", "\1", "\0", "\0", "\1") EXAMPLE IN_A
 	    "\1a\0\0\x29\x10\0\0\0\0\0\0\0", SB_DNS_FORMERR),
+	BAD("OPT beneath a name", HEAD("\1\0", "\1", "\0", "\0", "\1") EXAMPLE IN_A
+	    "\1\0\x29\x10\0\0\0\0\0\0\0", SB_DNS_FORMERR),
+	BAD("second option cut", HEAD("\1\0", "\1", "\0", "\0", "\1") EXAMPLE IN_A
+	    "\0\0\x29\x10\0\0\0\0\0\0\x0b\0\x0a\0\2xy\0\x0a\0\2x", SB_DNS_FORMERR),
+	BAD("byte behind the options", HEAD("\1\0", "\1", "\0", "\0", "\1") EXAMPLE IN_A
+	    "\0\0\x29\x10\0\0\0\0\0\0\7\0\x0a\0\2xy\0", SB_DNS_FORMERR),
 	BAD("OPT of version 1", HEAD("\1\0", "\1", "\0", "\0", "\1") EXAMPLE IN_A
 	    "\0\0\x29\x10\0\0\1\0\0\0\0", SB_DNS_FORMERR),
 	BAD("OPT longer than the message", HEAD("\1\0", "\1", "\0", "\0", "\1") EXAMPLE IN_A
@@ -144,6 +161,8 @@ static const struct bad bad_queries[] = {
 	BAD("NUL in a label", HEAD("\1\0", "\1", "\0", "\0", "\0") "\7exam\0le\3com\0" IN_A,
 	    SB_DNS_FORMERR),
 	BAD("space in a label", HEAD("\1\0", "\1", "\0", "\0", "\0") "\7exam le\3com\0" IN_A,
+	    SB_DNS_FORMERR),
+	BAD("DEL in a label", HEAD("\1\0", "\1", "\0", "\0", "\0") "\7exam\x7fle\3com\0" IN_A,
 	    SB_DNS_FORMERR),
 	BAD("a byte beyond ASCII", HEAD("\1\0", "\1", "\0", "\0", "\0") "\7ex\xc3\xa4mpl\3com\0" IN_A,
 	    SB_DNS_FORMERR),
@@ -248,6 +267,41 @@ TEST(answer_refusal)
 	CHECK_EQ(sb_dns_answer_write(&q, &a, out, bare + 3), bare + 3);
 }
 
+TEST(answer_explains_anything)
+{
+	struct sb_dns_query q = asked;
+	struct sb_dns_answer a = { .rcode = SB_DNS_SERVFAIL, .ede = SB_EDE_OTHER, .ede_text = "x" };
+	uint8_t out[512];
+	size_t len;
+
+	q.edns = true;
+	len = sb_dns_answer_write(&q, &a, out, sizeof(out));
+	CHECK_EQ(len, 12 + 13 + 4 + 11 + 7);
+	CHECK_MEM(out + len - 9, "\0\7\0\x0f\0\3\0\0x", 9);
+	a.ede_text = NULL;
+	CHECK_EQ(sb_dns_answer_write(&q, &a, out, sizeof(out)), len - 1);
+	a.ede = SB_EDE_NONE;
+	CHECK_EQ(sb_dns_answer_write(&q, &a, out, sizeof(out)), len - 7);
+}
+
+/* Addresses are for questions that ask for one, and root is a question too. */
+TEST(answer_without_data)
+{
+	static const char want[] = "\x12\x34\x81\x80\0\1\0\0\0\0\0\0\0\0\2\0\1";
+	struct sb_dns_query q = { .id = 0x1234, .rd = true, .type = SB_DNS_NS, .klass = 1,
+				  .name_len = 1 };
+	struct sb_dns_answer a = { .ttl = 60, .addr = (const uint8_t *)"\xfdsendbox12345678",
+				   .ede = SB_EDE_NONE };
+	uint8_t out[512];
+
+	CHECK_EQ(sb_dns_answer_write(&q, &a, out, sizeof(out)), sizeof(want) - 1);
+	CHECK_MEM(out, want, sizeof(want) - 1);
+	q.type = SB_DNS_A;
+	CHECK_EQ(sb_dns_answer_write(&q, &a, out, sizeof(out)), sizeof(want) - 1 + 16);
+	a.addr = NULL;
+	CHECK_EQ(sb_dns_answer_write(&q, &a, out, sizeof(out)), sizeof(want) - 1);
+}
+
 TEST(answer_without_question)
 {
 	struct sb_dns_query q = { .id = 0x1234 };
@@ -269,6 +323,14 @@ TEST(truncated)
 	CHECK_EQ(sb_dns_truncate(out, sb_dns_answer_write(&q, &a, out, sizeof(out))),
 		 sizeof(want) - 1);
 	CHECK_MEM(out, want, sizeof(want) - 1);
+	CHECK_EQ(sb_dns_truncate(out, sizeof(want) - 1), sizeof(want) - 1);
+	memcpy(out + 6, "\1\2\3\4\5\6", 6);
+	CHECK_EQ(sb_dns_truncate(out, sizeof(want) - 2), 12);
+	CHECK_MEM(out, "\x12\x34\x83\x80\0\0\0\0\0\0\0\0", 12);
+	memcpy(out + 4, "\1\1\0\0\0\0\0\0\7eXample\3com\0" IN_A, 25);
+	CHECK_EQ(sb_dns_truncate(out, 29), 12);
+	CHECK_MEM(out + 12, "\7eXample", 8);
+	out[5] = 1;
 	CHECK_EQ(sb_dns_truncate(out, 20), 12);
 	CHECK_MEM(out, "\x12\x34\x83\x80\0\0\0\0\0\0\0\0", 12);
 	CHECK_EQ(sb_dns_truncate(out, 11), 0);
@@ -284,7 +346,12 @@ TEST(query_write)
 	CHECK_EQ(sb_dns_query_write(0xabcd, "_sip._tcp.example.com", SB_DNS_SRV, out),
 		 sizeof(want) - 1);
 	CHECK_MEM(out, want, sizeof(want) - 1);
+	CHECK_EQ(sb_dns_query_write(1, "a.b", SB_DNS_A, out), 12 + 5 + 4);
+	CHECK_MEM(out, "\0\1\1\0\0\1\0\0\0\0\0\0\1a\1b\0\0\1\0\1", 21);
+	CHECK_EQ(sb_dns_query_write(1, "a", SB_DNS_A, out), 12 + 3 + 4);
 	CHECK_EQ(sb_dns_query_write(1, "", SB_DNS_A, out), 0);
+	CHECK_EQ(sb_dns_query_write(1, "a\x7f", SB_DNS_A, out), 0);
+	CHECK_EQ(sb_dns_query_write(1, "\xc3\xa4", SB_DNS_A, out), 0);
 	CHECK_EQ(sb_dns_query_write(1, ".", SB_DNS_A, out), 0);
 	CHECK_EQ(sb_dns_query_write(1, ".a", SB_DNS_A, out), 0);
 	CHECK_EQ(sb_dns_query_write(1, "a.", SB_DNS_A, out), 0);

@@ -106,6 +106,10 @@ TEST(negative)
 	CHECK_EQ(r.rcode, SB_DNS_NXDOMAIN);
 	CHECK_EQ(r.n_hops, 1);
 	CHECK_EQ(r.ttl, 20);
+	/* the zone's servers before it */
+	CHECK_EQ(PARSE(HEAD("\x81\x83", "\0", "\2", "\0") ASK_A
+		       "\xc0\x10\0\2\0\1\0\0\2\x58\0\4\1n\xc0\x10" SOA), 0);
+	CHECK_EQ(r.ttl, 30);
 	/* no addresses out of a failure */
 	CHECK_EQ(PARSE(HEAD("\x81\x82", "\1", "\0", "\0") ASK_A "\xc0\x0c" A
 		       "\0\0\0\x3c\0\4\xc0\0\2\1"), 0);
@@ -287,4 +291,186 @@ TEST(check_malformed)
 		if (k != -EBADMSG)
 			t_fail(__FILE__, __LINE__, "%s: %d", b->what, k);
 	}
+}
+
+/* --- the data of every kind that is looked into --- */
+
+struct data {
+	uint16_t type;
+	bool ok;
+	const char *p;
+	size_t len;
+};
+#define GOOD(type, lit) { type, true, lit, sizeof(lit) - 1 }
+#define WRONG(type, lit) { type, false, lit, sizeof(lit) - 1 }
+#define SOA_REST "\0\0\0\1\0\0\0\2\0\0\0\3\0\0\0\4\0\0\0\5"
+static const struct data data_cases[] = {
+	WRONG(SB_DNS_A, ""), WRONG(SB_DNS_AAAA, "123456789abcdef"), GOOD(SB_DNS_AAAA, "123456789abcdef0"),
+	WRONG(SB_DNS_AAAA, "1234"),
+	GOOD(SB_DNS_NS, "\1a\xc0\x10"), WRONG(SB_DNS_NS, "\1a\xc0\x10\0"), WRONG(SB_DNS_NS, "\1a"),
+	WRONG(SB_DNS_NS, ""), GOOD(SB_DNS_PTR, "\1a\1b\0"), WRONG(SB_DNS_PTR, "\1a\1b"),
+	GOOD(SB_DNS_SOA, "\xc0\x10\xc0\x10" SOA_REST), WRONG(SB_DNS_SOA, "\xc0\x10" SOA_REST),
+	WRONG(SB_DNS_SOA, "\xc0\x10\xc0\x10" SOA_REST "\0"), WRONG(SB_DNS_SOA, "\xc0\x10\xc0\x10"),
+	WRONG(SB_DNS_SOA, "\xc0\x10\xc0\x10" "\0\0\0\1\0\0\0\2\0\0\0\3\0\0\0\4\0\0\0"),
+	WRONG(SB_DNS_SOA, "\xc0\x10"), WRONG(SB_DNS_SOA, "\0"), WRONG(SB_DNS_SOA, ""),
+	GOOD(SB_DNS_MX, "\0\x0a\0"), GOOD(SB_DNS_MX, "\0\x0a\xc0\x10"), WRONG(SB_DNS_MX, "\0\x0a"),
+	WRONG(SB_DNS_MX, "\0\x0a\0\0"), WRONG(SB_DNS_MX, "\0\x0a\1a"), WRONG(SB_DNS_MX, "\0"),
+	GOOD(SB_DNS_SRV, "\0\1\0\2\0\x50\0"), GOOD(SB_DNS_SRV, "\0\1\0\2\0\x50\1a\xc0\x10"),
+	WRONG(SB_DNS_SRV, "\0\1\0\2\0\x50"), WRONG(SB_DNS_SRV, "\0\1\0\2\0\x50\0\0"),
+	WRONG(SB_DNS_SRV, "\0\1\0\2\0\x50\1a"), WRONG(SB_DNS_SRV, "\0\1\0\2\0"),
+	GOOD(SB_DNS_TXT, "\0"), GOOD(SB_DNS_TXT, "\1a\0\2bc"), WRONG(SB_DNS_TXT, "\2a"),
+	WRONG(SB_DNS_TXT, "\1a\1"), WRONG(SB_DNS_TXT, "\1a\2b"),
+	GOOD(SB_DNS_NAPTR, "\0\1\0\2\1S\7SIP+D2U\2!!\xc0\x10"), GOOD(SB_DNS_NAPTR, "\0\1\0\2\0\0\0\0"),
+	WRONG(SB_DNS_NAPTR, "\0\1\0\2\0\0\0"), WRONG(SB_DNS_NAPTR, "\0\1\0\2\0\0"),
+	WRONG(SB_DNS_NAPTR, "\0\1\0\2\0"), WRONG(SB_DNS_NAPTR, "\0\1\0\2"), WRONG(SB_DNS_NAPTR, "\0\1\0"),
+	WRONG(SB_DNS_NAPTR, "\0\1\0\2\0\0\0\0\0"), WRONG(SB_DNS_NAPTR, "\0\1\0\2\4S\0\0\0"),
+	WRONG(SB_DNS_NAPTR, "\0\1\0\2\1S\0\2!\0"), WRONG(SB_DNS_NAPTR, "\0\1\0\2\0\0\0\1a"),
+	GOOD(SB_DNS_SVCB, "\0\0\0"), GOOD(SB_DNS_HTTPS, "\0\1\1a\0"),
+	GOOD(SB_DNS_HTTPS, "\0\1\0" "\0\0\0\2\0\1" "\0\1\0\3\2h2" "\0\2\0\0" "\0\4\0\4\1\2\3\4"),
+	GOOD(SB_DNS_HTTPS, "\0\1\0" "\0\0\0\0"), WRONG(SB_DNS_HTTPS, "\0\1"), WRONG(SB_DNS_HTTPS, "\0"),
+	WRONG(SB_DNS_HTTPS, "\0\1\1a"), WRONG(SB_DNS_HTTPS, "\0\1\xc0\x10"),
+	WRONG(SB_DNS_HTTPS, "\0\1\0" "\0\2\0\0" "\0\2\0\0"),
+	WRONG(SB_DNS_HTTPS, "\0\1\0" "\0\2\0\0" "\0\1\0\0"),
+	WRONG(SB_DNS_HTTPS, "\0\1\0" "\0\1\0\3h2"), WRONG(SB_DNS_HTTPS, "\0\1\0" "\0\1\0"),
+	WRONG(SB_DNS_HTTPS, "\0\1\0" "\0\1\0\1xy"), WRONG(SB_DNS_HTTPS, "\0\1\0" "\0\1\0\1x\0\2\0\1"),
+	GOOD(SB_DNS_CAA, "\0\5issueca"), GOOD(SB_DNS_CAA, "\x80\1a"), WRONG(SB_DNS_CAA, "\0\2a"),
+	WRONG(SB_DNS_CAA, "\0\0issue"), WRONG(SB_DNS_CAA, "\0\1"), WRONG(SB_DNS_CAA, "\1"),
+	GOOD(99, ""), GOOD(99, "any\0thing"),
+};
+
+TEST(data)
+{
+	for (size_t i = 0; i < SB_ARRAY_LEN(data_cases); i++) {
+		const struct data *d = &data_cases[i];
+		uint8_t m[256] = HEAD(OK, "\1", "\0", "\0") WWW;
+		size_t at = 12 + sizeof(WWW) - 1;
+		int want = d->ok ? 0 : -EBADMSG;
+		int k;
+
+		memcpy(m + at, "\0?\0\1\xc0\x0c\0?\0\1\0\0\0\x3c\0", 15);
+		m[at] = m[at + 6] = (uint8_t)(d->type >> 8);
+		m[at + 1] = m[at + 7] = (uint8_t)d->type;
+		m[at + 15] = (uint8_t)d->len;
+		memcpy(m + at + 16, d->p, d->len);
+		at += 16 + d->len;
+		k = parse((char *)m, at, "www.example.com", d->type, NULL);
+		if (k != want)
+			t_fail(__FILE__, __LINE__, "%zu of type %u: %d", i, d->type, k);
+		m[at] = 0; /* a byte that belongs to nobody, which the record must not eat */
+		if (parse((char *)m, at + 1, "www.example.com", d->type, NULL) != -EBADMSG)
+			t_fail(__FILE__, __LINE__, "%zu of type %u: a byte behind", i, d->type);
+		if (d->len > 0 &&
+		    parse((char *)m, at - 1, "www.example.com", d->type, NULL) != -EBADMSG)
+			t_fail(__FILE__, __LINE__, "%zu of type %u: a byte less", i, d->type);
+	}
+}
+
+TEST(no_prefix_is_a_reply)
+{
+	static const char m[] = HEAD(OK, "\2", "\1", "\1") ASK_A
+		"\xc0\x0c" CNAME "\0\0\0\x14\0\6\3cdn\xc0\x10"
+		"\3cdn\xc0\x10" A "\0\0\0\x3c\0\4\xc0\0\2\1" SOA "\0\0\x29\4\xd0\0\0\0\0\0\0";
+	struct sb_dns_reply r;
+
+	for (size_t n = 0; n < sizeof(m) - 1; n++) {
+		CHECK_EQ(parse(m, n, "www.example.com", SB_DNS_A, &r), -EBADMSG);
+		CHECK_EQ(parse(m, n, "www.example.com", SB_DNS_A, NULL), -EBADMSG);
+	}
+	CHECK_EQ(parse(m, sizeof(m) - 1, "www.example.com", SB_DNS_A, &r), 0);
+	CHECK_EQ(parse(m, sizeof(m) - 1, "www.example.com", SB_DNS_A, NULL), 0);
+	/* a question for an address gives no other type */
+	CHECK_EQ(parse(m, sizeof(m) - 1, "www.example.com", SB_DNS_TXT, &r), -EBADMSG);
+}
+
+TEST(other_sections)
+{
+	struct sb_dns_reply r;
+
+	/* neither alias nor address counts outside the answer section */
+	CHECK_EQ(PARSE(HEAD(OK, "\0", "\1", "\1") ASK_A
+		       "\xc0\x0c" CNAME "\0\0\0\x14\0\4\1x\xc0\x10"
+		       "\xc0\x0c" A "\0\0\0\x3c\0\4\xc0\0\2\1"), 0);
+	CHECK_EQ(r.n_hops, 0);
+	CHECK_EQ(r.n_addrs, 0);
+	CHECK_EQ(PARSE(HEAD(OK, "\0", "\1", "\0") ASK_A "\xc0\x0c" A "\0\0\0\x3c\0\4\xc0\0\2\1"), 0);
+	CHECK_EQ(r.n_addrs, 0);
+	/* of another class */
+	CHECK_EQ(PARSE(HEAD(OK, "\1", "\0", "\0") ASK_A "\xc0\x0c\0\1\0\3\0\0\0\x3c\0\4\xc0\0\2\1"), 0);
+	CHECK_EQ(r.n_addrs, 0);
+	/* the wrong kind of address */
+	CHECK_EQ(PARSE(HEAD(OK, "\1", "\0", "\0") ASK_A "\xc0\x0c\0\x1c\0\1\0\0\0\x3c\0\x10"
+		       "123456789abcdef0"), 0);
+	CHECK_EQ(r.n_addrs, 0);
+	CHECK_EQ(PARSE(HEAD(OK, "\0", "\1", "\0") ASK_A "\0\0\x29\4\xd0\0\0\0\0\0\0"), -EBADMSG);
+	CHECK_EQ(PARSE(HEAD(OK, "\1", "\0", "\0") ASK_A "\xc0\x0c" CNAME
+		       "\0\0\0\x3c\0\x05\2AZ\xc0\x10"), 0);
+	CHECK_STR(r.hops[0], "az.example.com");
+	CHECK_EQ(PARSE(HEAD(OK, "\1", "\0", "\0") ASK_A "\xc0\x0c" CNAME
+		       "\0\0\0\x3c\0\3\1a\0"), 0);
+	CHECK_STR(r.hops[0], "a");
+	CHECK_EQ(r.ttl, 0);
+	CHECK_EQ(PARSE(HEAD(OK, "\1", "\0", "\0") ASK_A "\xc0\x0c" A
+		       "\x7f\xff\xff\xff\0\4\xc0\0\2\1"), 0);
+	CHECK_EQ(r.ttl, 0x7fffffff);
+}
+
+/* How long absence holds is said by the zone of the name. */
+TEST(negative_zone)
+{
+	static const struct {
+		const char *owner;
+		size_t len;
+		uint32_t ttl;
+	} cases[] = {
+		{ "\xc0\x0c", 2, 30 }, { "\xc0\x10", 2, 30 }, { "\xc0\x18", 2, 30 }, { "\0", 1, 30 },
+		{ "\4mple\3com", 10, 0 }, { "\7example\3org", 13, 0 }, { "\1a\xc0\x0c", 4, 0 },
+		{ "\3foo\7example\3com", 17, 0 }, { "\3w.w\xc0\x10", 6, 0 }, { "\2xw\xc0\x10", 5, 0 },
+		{ "\2ww\xc0\x10", 5, 0 },
+	};
+
+	for (size_t i = 0; i < SB_ARRAY_LEN(cases); i++) {
+		uint8_t m[256] = HEAD("\x81\x83", "\0", "\1", "\0") ASK_A;
+		size_t at = 12 + sizeof(ASK_A) - 1;
+		struct sb_dns_reply r = { 0 };
+
+		memcpy(m + at, cases[i].owner, cases[i].len);
+		at += cases[i].len;
+		memcpy(m + at, "\0\6\0\1\0\0\2\x58\0\x16\0\0\0\0\0\1\0\0\0\2\0\0\0\3\0\0\0\4\0\0\0\x1e",
+		       32);
+		CHECK_EQ(parse((char *)m, at + 32, "www.example.com", SB_DNS_A, &r), 0);
+		if (r.ttl != cases[i].ttl)
+			t_fail(__FILE__, __LINE__, "zone %zu: %u", i, r.ttl);
+	}
+}
+
+TEST(many_records)
+{
+	static uint8_t m[4096] = "\x12\x34\x81\x80\0\1\0\x80\0\0\0\0" ASK_A;
+	size_t at = 12 + sizeof(ASK_A) - 1;
+	struct sb_dns_reply r;
+
+	for (unsigned int i = 0; i < 128; i++, at += 16) {
+		memcpy(m + at, "\xc0\x0c" A "\0\0\0\x3c\0\4\xc0\0\2", 15);
+		m[at + 15] = (uint8_t)i;
+	}
+	CHECK_EQ(parse((char *)m, at, "www.example.com", SB_DNS_A, &r), 0);
+	CHECK_EQ(r.n_addrs, 64);
+	CHECK_EQ(r.addrs[63][15], 63);
+}
+
+TEST(check_chain)
+{
+	/* a circle of aliases */
+	CHECK_EQ(CHECKED(HEAD(OK, "\1", "\0", "\0") WWW "\0\x10\0\1" "\xc0\x0c" CNAME
+			 "\0\0\0\x14\0\2\xc0\x0c", SB_DNS_TXT), -EBADMSG);
+	/* the alias itself was asked for */
+	CHECK_EQ(CHECKED(HEAD(OK, "\1", "\0", "\0") WWW "\0\5\0\1" "\xc0\x0c" CNAME
+			 "\0\0\0\x14\0\4\1x\xc0\x10", SB_DNS_CNAME), 0);
+	/* a DNAME above the name, the alias made of it, and one of somebody else */
+	CHECK_EQ(CHECKED(HEAD(OK, "\3", "\0", "\0") WWW "\0\x10\0\1"
+			 "\xc0\x10\0\x27\0\1\0\0\0\x14\0\5\3net\0"
+			 "\xc0\x0c" CNAME "\0\0\0\x14\0\x09\3www\3net\0"
+			 "\3www\3net\0\0\x10\0\1\0\0\0\x3c\0\3\2hi", SB_DNS_TXT), 0);
+	CHECK_EQ(CHECKED(HEAD(OK, "\1", "\0", "\0") WWW "\0\x10\0\1"
+			 "\1x\xc0\x10\0\x27\0\1\0\0\0\x14\0\5\3net\0", SB_DNS_TXT), -EBADMSG);
 }

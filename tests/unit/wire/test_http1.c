@@ -295,6 +295,54 @@ TEST(refused)
 	}
 }
 
+/* tchar of RFC 9110 5.6.2 */
+TEST(tokens)
+{
+	static const char token[] = "!#$%&'*+-.^_`|~0123456789"
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+	for (unsigned int c = 0; c < 256; c++) {
+		char m[] = "GET / HTTP/1.1\r\nHost: a\r\nX?Y: z\r\n\r\n";
+		bool want = c == ':' || (c != 0 && strchr(token, (int)c));
+
+		m[26] = (char)c;
+		if (request(m, sizeof(m) - 1) != (want ? 0 : -EBADMSG))
+			t_fail(__FILE__, __LINE__, "byte %u in a name", c);
+		memcpy(m + 25, "X:Y? z", 6);
+		m[28] = (char)c;
+		want = c == '\t' || (c >= 0x20 && c != 0x7f);
+		if (request(m, sizeof(m) - 1) != (want ? 0 : -EBADMSG))
+			t_fail(__FILE__, __LINE__, "byte %u in a value", c);
+	}
+}
+
+TEST(host_characters)
+{
+	static const char good[] = "-._0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+	for (unsigned int c = 0; c < 256; c++) {
+		char m[] = "GET / HTTP/1.1\r\nHost: a?b\r\n\r\n";
+		bool want = c != 0 && strchr(good, (int)c);
+
+		m[23] = (char)c;
+		if (request(m, sizeof(m) - 1) != (want ? 0 : -EBADMSG))
+			t_fail(__FILE__, __LINE__, "byte %u", c);
+	}
+}
+
+TEST(blanks)
+{
+	CHECK_EQ(REQ("GET / HTTP/1.1\r\nHost:a\r\nA: \r\nB:\t \r\nC:x\r\nD:\tx y\t\r\n\r\n"), 0);
+	CHECK(is(&r.fields[1].value, "") && is(&r.fields[2].value, ""));
+	CHECK(is(&r.fields[3].value, "x") && is(&r.fields[4].value, "x y"));
+	CHECK_EQ(REQ("GET / HTTP/1.1\r\nHost: a\r\nX:\x01\r\n\r\n"), -EBADMSG);
+	CHECK_EQ(REQ("GET / HTTP/1.1\r\nHost: a\r\nConnection: (close\r\n\r\n"), -EBADMSG);
+	CHECK_EQ(REQ("GET / HTTP/1.1\r\nHost: a\r\nConnection:,close\r\n\r\n"), 0);
+	CHECK(r.close);
+	CHECK_EQ(REQ("GET / HTTP/1.1\r\nHost: a\r\nConnection:,\r\nConnection: x,close\r\n\r\n"), 0);
+	CHECK(r.close);
+}
+
 TEST(another_protocol)
 {
 	CHECK_EQ(REQ("\x16\3\1"), -EPROTO);
@@ -434,6 +482,7 @@ TEST(authority)
 		{ "example.com", "example.com", false, 0 },
 		{ "Example.COM.:65535", "Example.COM.", false, 65535 },
 		{ "a_b-c:1", "a_b-c", false, 1 },
+		{ "a:10976", "a", false, 10976 },
 		{ "192.0.2.1:80", "192.0.2.1", false, 80 },
 		{ "[2001:db8::1]", "2001:db8::1", true, 0 },
 		{ "[::ffff:192.0.2.1]:443", "::ffff:192.0.2.1", true, 443 },

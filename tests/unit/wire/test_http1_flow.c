@@ -87,6 +87,27 @@ TEST(chunked)
 	}
 }
 
+TEST(sizes)
+{
+	static const char digits[] = "123456789abcdefABCDEF";
+	static const char second[] = "1\r\nx\r\n" "0000000000000002\r\nyz\r\n" "0\r\n\r\n";
+	struct sb_http_flow f;
+	const char *why;
+
+	for (size_t i = 0; i < sizeof(digits) - 1; i++) {
+		char m[] = "?\r\n";
+
+		m[0] = digits[i];
+		sb_http_flow_init(&f, SB_HTTP_CHUNKED, 0);
+		CHECK_EQ(sb_http_flow_take(&f, m, 3, &why), 3);
+		CHECK_EQ(f.left, i < 15 ? i + 1 : i - 5);
+	}
+	/* every size has its 16 digits */
+	sb_http_flow_init(&f, SB_HTTP_CHUNKED, 0);
+	CHECK_EQ(sb_http_flow_take(&f, second, sizeof(second) - 1, &why), sizeof(second) - 1);
+	CHECK(f.done);
+}
+
 TEST(largest_chunk)
 {
 	struct sb_http_flow f;

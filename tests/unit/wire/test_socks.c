@@ -27,6 +27,7 @@ TEST(offer)
 	CHECK_EQ(sb_socks5_offer((const uint8_t *)"\5\2\0\2\5", 5, &len, &no_auth), 0);
 	CHECK_EQ(len, 4);
 	CHECK(no_auth);
+	CHECK_EQ(sb_socks5_offer((const uint8_t *)"\5\1", 2, &len, &no_auth), SB_SOCKS_MORE);
 	CHECK_EQ(sb_socks5_offer((const uint8_t *)"\5\1\2", 3, &len, &no_auth), 0);
 	CHECK_EQ(len, 3);
 	CHECK(!no_auth);
@@ -91,6 +92,10 @@ TEST(socks4)
 	CHECK_EQ(r.len, 9);
 	CHECK_EQ(REQ("\4\1\1\xbb\0\0\1\1\0"), 0);
 	CHECK(!r.is_name);
+	CHECK_EQ(REQ("\4\1\1\xbb\1\0\0\1\0"), 0);
+	CHECK(!r.is_name);
+	CHECK_EQ(REQ("\4\1\1\xbb\0\1\0\1\0"), 0);
+	CHECK(!r.is_name);
 }
 
 TEST(every_prefix_wants_more)
@@ -115,6 +120,9 @@ TEST(malformed)
 
 	CHECK_EQ(REQ("\6"), -EBADMSG);
 	CHECK_EQ(REQ("GET / HTTP/1.1\r\n"), -EBADMSG);
+	CHECK_EQ(REQ("\5\1\1"), -EBADMSG);
+	CHECK_EQ(REQ("\5\1\0\6"), -EBADMSG);
+	CHECK_EQ(REQ("\5\1\0\3\0"), -EBADMSG);
 	CHECK_EQ(REQ("\5\1\1\1\xc0\0\2\1\0\x50"), -EBADMSG);         /* reserved byte */
 	CHECK_EQ(REQ("\5\1\0\0\xc0\0\2\1\0\x50"), -EBADMSG);         /* address types */
 	CHECK_EQ(REQ("\5\1\0\2\xc0\0\2\1\0\x50"), -EBADMSG);

@@ -137,6 +137,9 @@ TEST(not_tls)
 	CHECK_EQ(parse((const uint8_t *)"\x80\x2e\1\3\1\0\x15", 7, &h), -EPROTO); /* SSL 2 */
 	CHECK_EQ(parse((const uint8_t *)"\x16\2\1\0\1", 5, &h), -EPROTO);
 	CHECK_EQ(parse((const uint8_t *)"\x16\xfe\xff", 3, &h), -EPROTO); /* DTLS */
+	CHECK_EQ(parse((const uint8_t *)"\x16\2", 2, &h), -EPROTO);
+	CHECK_EQ(parse((const uint8_t *)"\x13\3", 2, &h), -EPROTO);
+	CHECK_EQ(parse((const uint8_t *)"\x19\3", 2, &h), -EPROTO);
 	CHECK_EQ(parse((const uint8_t *)"\0", 1, &h), -EPROTO);
 }
 
@@ -147,6 +150,10 @@ TEST(not_a_hello_first)
 	CHECK_EQ(parse((const uint8_t *)"\x15\3\1\0\2\1\0", 7, &h), -EBADMSG); /* an alert */
 	CHECK_EQ(parse((const uint8_t *)"\x14\3\3\0\1\1", 6, &h), -EBADMSG);
 	CHECK_EQ(parse((const uint8_t *)"\x17\3\3", 3, &h), -EBADMSG);
+	CHECK_EQ(parse((const uint8_t *)"\x15\3", 2, &h), -EBADMSG);
+	CHECK_EQ(parse((const uint8_t *)"\x18\3\3", 3, &h), -EBADMSG);
+	CHECK_EQ(parse((const uint8_t *)"\x16\3\1\0\1\1\x16\2", 8, &h), -EBADMSG);
+	CHECK_EQ(parse((const uint8_t *)"\x16\3\1\0\1\1\x16", 7, &h), SB_TLS_MORE);
 	CHECK_EQ(parse((const uint8_t *)"\x16\3\1\0\4\0\0\0\0", 9, &h), -EBADMSG); /* HelloRequest */
 	CHECK_EQ(parse((const uint8_t *)"\x16\3\1\0\1\2", 6, &h), -EBADMSG); /* ServerHello */
 	CHECK_EQ(parse((const uint8_t *)"\x16\3\5\0\1\1", 6, &h), -EBADMSG); /* version 3.5 */
@@ -225,6 +232,14 @@ TEST(encrypted_hello)
 	CHECK(h.ech && h.has_name);
 	CHECK_EQ(TAIL("\0\x1a\xff\xce\0\2\0\0" NAME), 0);
 	CHECK(h.ech);
+	CHECK_EQ(TAIL("\0\x1a\xfe\x08\0\2\0\0" NAME), 0); /* drafts */
+	CHECK(h.ech);
+	CHECK_EQ(TAIL("\0\x1a\xff\2\0\2\0\0" NAME), 0);
+	CHECK(h.ech);
+	CHECK_EQ(TAIL("\0\x1a\xff\3\0\2\0\0" NAME), 0);
+	CHECK(h.ech);
+	CHECK_EQ(TAIL("\0\x1a\xfe\7\0\2\0\0" NAME), 0);
+	CHECK(!h.ech);
 	CHECK_EQ(TAIL("\0\x1a\xfe\x0e\0\2\0\0" NAME), 0);
 	CHECK(!h.ech);
 	CHECK_EQ(TAIL("\0\x1a\xfa\xfa\0\2\0\0" NAME), 0); /* GREASE (RFC 8701) */
@@ -297,6 +312,20 @@ TEST(body_malformed)
 		m[changes[i].at] = changes[i].to;
 		if (parse(m, sizeof(m), &h) != -EBADMSG)
 			t_fail(__FILE__, __LINE__, "byte %zu", changes[i].at);
+	}
+}
+
+TEST(session_id)
+{
+	for (unsigned int n = 31; n <= 33; n++) {
+		uint8_t m[128] = "\x16\3\1\0?\1\0\0?\3\3";
+		struct sb_tls_hello h;
+
+		m[43] = (uint8_t)n;
+		memcpy(m + 44 + n, "\0\2\xc0\x2f\1\0", 6);
+		m[8] = (uint8_t)(35 + n + 6);
+		m[4] = (uint8_t)(m[8] + 4);
+		CHECK_EQ(parse(m, 44 + n + 6, &h), n <= 32 ? 0 : -EBADMSG);
 	}
 }
 
