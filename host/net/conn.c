@@ -273,19 +273,6 @@ static void conn_free(struct conn *c)
 	free(c);
 }
 
-void conn_settle(struct conn *c)
-{
-	if (c->due) {
-		c->due = false;
-		if (c->phase == CONN_LINKED)
-			conn_tell(c); /* behind the guest's bytes: it costs time */
-	}
-	if (c->phase != CONN_DEAD)
-		relay_watch(c);
-	if (c->phase == CONN_DEAD)
-		conn_free(c);
-}
-
 static void remember(struct conn *c)
 {
 	struct conns *p = priv(c->g);
@@ -315,6 +302,22 @@ void conn_tell(struct conn *c)
 	c->ev.allow = 1;
 	c->ev.reason = SB_NET_OK;
 	tell(c, SB_NET_EV_CONNECT, true, SB_NET_OK);
+}
+
+static void tell_due(struct conn *c)
+{
+	if (c->due && c->phase == CONN_LINKED)
+		conn_tell(c);
+	c->due = false;
+}
+
+void conn_settle(struct conn *c)
+{
+	tell_due(c);
+	if (c->phase != CONN_DEAD)
+		relay_watch(c);
+	if (c->phase == CONN_DEAD)
+		conn_free(c);
 }
 
 /* The end of a target's events. */
@@ -422,6 +425,7 @@ static void refuse(struct conn *c, enum sb_net_reason reason, const struct sb_ne
 {
 	if (c->phase == CONN_DEAD || c->phase == CONN_LAST_WORDS)
 		return;
+	tell_due(c); /* this is about a further request */
 	c->ev.allow = 0;
 	c->ev.reason = (uint16_t)reason;
 	if (rule)
@@ -492,11 +496,11 @@ static void on_dialled(struct dial *d, struct dial_result *res)
 		c->last_ns = sb_now_ns();
 		if (idle_at(c) != UINT64_MAX)
 			sweep_by(c->g, idle_at(c));
+		c->due = c->cleared;
 		if (c->asked && !c->cleared)
 			proxy_linked(c);
 	}
 	relay_run(c, true, false);
-	c->due |= c->cleared;
 	conn_settle(c);
 }
 

@@ -355,6 +355,7 @@ static enum look switched(struct conn *c, size_t head_len)
 	struct insp *i = c->insp;
 
 	if (!i->upgrading || i->flight != 1) {
+		i->lost = true; /* no words of ours fit any more */
 		conn_refuse(c, SB_NET_HTTP_UPGRADE, NULL);
 		return LOOK_ON;
 	}

@@ -456,7 +456,8 @@ static void finish(struct conn *c, struct way *w)
 	}
 	if (w == &c->down && c->server.gone)
 		conn_cut(c, SB_NET_OK);
-	else if (other->ended || (w == &c->down && c->insp && c->insp->put_off != SB_NET_OK))
+	/* or what the guest's further bytes wait for will not come */
+	else if (other->ended || (w == &c->down && (c->up.mode == WAY_HOLD || c->up.wait)))
 		conn_over(c);
 }
 
@@ -494,6 +495,10 @@ static void pump(struct conn *c, struct way *w)
 			continue;
 		if (c->phase == CONN_DEAD)
 			return;
+		if (w->wait && c->down.ended) {
+			conn_over(c); /* what it waits for will not come */
+			return;
+		}
 		if (w->eof && w->len == 0) {
 			finish(c, w);
 			return;

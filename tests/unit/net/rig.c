@@ -242,6 +242,8 @@ static void take_events(struct rig *r)
 		ev = sb_ipc_get(&msg, sizeof(*ev), 0);
 		if (msg.type == SB_IPC_FAILED)
 			r->stopped = true;
+		if (msg.type == SB_IPC_NET_EVENT && ev && ev->kind < 8)
+			r->told[ev->kind][ev->allow != 0] += ev->count;
 		if (msg.type == SB_IPC_NET_EVENT && ev && r->n_ev < RIG_EVENTS &&
 		    ev->kind != SB_NET_EV_DNS)
 			r->ev[r->n_ev++] = *ev;

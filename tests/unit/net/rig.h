@@ -27,6 +27,7 @@ struct rig {
 	uint8_t secret[64];
 	struct sb_ipc_net_event ev[RIG_EVENTS]; /* what the monitor was told, DNS excepted */
 	size_t n_ev;
+	uint64_t told[8][2]; /* by kind and allow: how many, merged ones counted */
 	bool stopped; /* the gate said that it failed */
 	int fds_before;
 };

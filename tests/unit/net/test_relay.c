@@ -690,3 +690,138 @@ TEST(amendments)
 	sb_fd_close(&srv2);
 	rig_done(&r);
 }
+
+static uint32_t seed;
+
+static uint32_t dice(uint32_t n)
+{
+	seed = seed * 1664525U + 1013904223U;
+	return (seed >> 8) % n;
+}
+
+static void random_bytes(int fd)
+{
+	static const char *const texts[] = {
+		"GET / HTTP/1.1\r\nHost: web.example\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+		"POST / HTTP/1.1\r\nHost: web.example\r\nContent-Length: 70000\r\n\r\n",
+		"GET http://web.example/ HTTP/1.1\r\nHost: web.example\r\n\r\n",
+		"GET http://two.example/ HTTP/1.1\r\nHost: two.example\r\n\r\n",
+		"CONNECT web.example:5000 HTTP/1.1\r\nHost: web.example:5000\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+		"HTTP/1.1 101 Switching Protocols\r\n\r\n",
+		"HTTP/1.1 200 OK\r\n\r\n",
+		"\x16\x03\x01",
+		"\x05\x01",
+	};
+	static const uint8_t zero[70000];
+	const char *t = texts[dice(SB_ARRAY_LEN(texts))];
+	size_t len = strlen(t);
+
+	if (dice(6) == 0)
+		(void)send(fd, zero, dice(sizeof(zero)), MSG_NOSIGNAL);
+	else
+		(void)send(fd, t, dice(4) ? len : dice((uint32_t)len + 1), MSG_NOSIGNAL);
+}
+
+static void random_act(int *fd)
+{
+	static uint8_t buf[30000];
+
+	if (*fd < 0)
+		return;
+	switch (dice(12)) {
+	case 0:
+		set_reset(*fd);
+		sb_fd_close(fd);
+		break;
+	case 1:
+		sb_fd_close(fd);
+		break;
+	case 2:
+		(void)shutdown(*fd, SHUT_WR);
+		break;
+	case 3:
+	case 4:
+	case 5:
+		(void)recv(*fd, buf, sizeof(buf), 0);
+		break;
+	default:
+		random_bytes(*fd);
+		break;
+	}
+}
+
+/* Whatever both ends do in whatever order: nothing is left, and each connection is told once. */
+static void chaos(enum sb_provider_id provider, uint32_t first)
+{
+	static const uint16_t ports[] = { 80, 443, 5000, 8000, SB_NET_PROXY_PORT, 9, 25 };
+	static const char *const to[] = { "web.example", "two.example", WEB, "evil.example" };
+	int srv[4];
+	int cl[24];
+	int up[24];
+	uint64_t opened = 0;
+
+	seed = first;
+	if (!begin(provider, "web.example:80+443+8000") || !rig_rule(&r, "web.example:5000/any") ||
+	    !rig_rule(&r, "two.example") || !rig_rule(&r, WEB ":5000/any") ||
+	    !rig_rule(&r, "web.example:9/any"))
+		return;
+	(void)rig_pin(&r, "two.example", OTHER);
+	r.plan->net.host_bytes = 3U << 20;
+	REQUIRE(rig_start(&r));
+	for (size_t i = 0; i < 4; i++)
+		srv[i] = rig_serve("0.0.0.0", ports[i]);
+	memset(cl, -1, sizeof(cl));
+	memset(up, -1, sizeof(up));
+	for (int step = 0; step < 6000; step++) {
+		uint32_t i = dice(24);
+
+		if (cl[i] < 0 && dice(4) == 0) {
+			uint16_t port = ports[dice(SB_ARRAY_LEN(ports))];
+			const char *host = port == SB_NET_PROXY_PORT ? "127.0.0.1" :
+								       to[dice(SB_ARRAY_LEN(to))];
+
+			cl[i] = (provider == SB_PROVIDER_MICROVM ? rig_stream : rig_dial)(&r, host,
+											  port);
+			opened++;
+		}
+		random_act(&cl[i]);
+		i = dice(24);
+		if (up[i] < 0)
+			up[i] = accept4(srv[dice(4)], NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		random_act(&up[i]);
+		if (dice(3) == 0)
+			rig_spin(&r, 0);
+	}
+	for (size_t i = 0; i < 24; i++) {
+		sb_fd_close(&cl[i]);
+		sb_fd_close(&up[i]);
+	}
+	for (size_t i = 0; i < 4; i++)
+		sb_fd_close(&srv[i]);
+	rig_spin(&r, 400);
+	for (const struct conn *c = r.g.conns; c; c = c->next)
+		t_fail(__FILE__, __LINE__,
+		       "left: %s:%u phase %u, up %u wait %d eof %d ended %d len %u, down %u eof %d "
+		       "ended %d len %u, client shut %d, server fd %d gone %d shut %d",
+		       c->ev.name, c->ev.port, c->phase, c->up.mode, c->up.wait, c->up.eof,
+		       c->up.ended, c->up.len, c->down.mode, c->down.eof, c->down.ended,
+		       c->down.len, c->client.shut, c->server.fd, c->server.gone, c->server.shut);
+	CHECK_EQ(r.g.n_conns, 0);
+	CHECK(!r.stopped);
+	CHECK(opened > 100);
+	CHECK_EQ(r.told[SB_NET_EV_LOST][0] + r.told[SB_NET_EV_LOST][1], 0);
+	CHECK_EQ(r.told[SB_NET_EV_CLOSED][1], r.told[SB_NET_EV_CONNECT][1]);
+	rig_done(&r);
+}
+
+TEST(anything)
+{
+	const char *first = getenv("SB_SEED"); /* another run than the usual one */
+	uint32_t n = first ? (uint32_t)strtoul(first, NULL, 10) : 1;
+
+	chaos(SB_PROVIDER_NAMESPACE, n);
+	chaos(SB_PROVIDER_MICROVM, n + 1);
+}
