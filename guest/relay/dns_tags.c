@@ -7,7 +7,7 @@
 
 static uint16_t tag_of(const struct sb_dns_tags *t, uint32_t i)
 {
-	return (uint16_t)(t->slot[i].round << SLOT_BITS | i);
+	return (uint16_t)((uint32_t)t->slot[i].round << SLOT_BITS | i);
 }
 
 int sb_dns_tags_put(struct sb_dns_tags *t, uint64_t now_ns, const struct sb_dns_asker *who,

@@ -521,6 +521,17 @@ static void on_resolved(struct resolve *q, const struct resolve_result *res)
 	conn_settle(c);
 }
 
+/* What was read before its target was known counts for the target. Return: whether it may pass */
+static bool charge_ahead(struct conn *c)
+{
+	if (!c->tally)
+		return true;
+	if (c->up.len > c->g->plan->net.host_bytes - c->tally->bytes)
+		return false;
+	c->tally->bytes += c->up.len;
+	return true;
+}
+
 /* Fill the event of a decision. Return: whether to go on. */
 static bool decided(struct conn *c, const char *target, uint16_t port,
 		    const struct sb_net_verdict *v)
@@ -541,7 +552,7 @@ static bool decided(struct conn *c, const char *target, uint16_t port,
 			return false;
 		}
 	}
-	if (conn_budget(c) == 0) {
+	if (conn_budget(c) == 0 || !charge_ahead(c)) {
 		conn_refuse(c, SB_NET_BUDGET, v->rule);
 		return false;
 	}
@@ -634,6 +645,8 @@ void conn_to_text(struct conn *c, const char *text, size_t len, uint16_t port)
 
 void conn_leave(struct conn *c)
 {
+	if (c->tally) /* what waits goes to somebody else */
+		c->tally->bytes -= SB_MIN(c->tally->bytes, (uint64_t)c->up.len);
 	tell_end(c, SB_NET_OK);
 	leave_target(c, false);
 	c->down.len = c->down.pass; /* behind the response nothing was asked for */
@@ -778,7 +791,7 @@ static enum look hello_look(struct conn *c)
 enum look conn_look(struct conn *c, struct way *w)
 {
 	if (w == &c->down)
-		return http_down(c);
+		return c->insp && c->insp->kind == INSP_TLS_REPLY ? tls_down(c) : http_down(c);
 	switch (c->phase) {
 	case CONN_HELLO:
 		return hello_look(c);

@@ -152,6 +152,8 @@ enum insp_kind {
 	INSP_NONE = 0,
 	INSP_FIRST, /* what it is shows with the first bytes */
 	INSP_TLS,
+	INSP_TLS_REPLY, /* the hello went on: its answer is awaited */
+	INSP_TLS_AGAIN, /* the server asked for another hello */
 	INSP_HTTP,
 };
 struct insp {
@@ -167,6 +169,18 @@ struct insp {
 	bool upgrading;  /* the last of them asks for websocket */
 	enum sb_net_reason put_off; /* the request behind them is refused, when they are served */
 };
+
+/* From here on nothing is looked at. */
+enum look inspect_over(struct conn *c);
+
+/* --- tls.c --- */
+enum look tls_up(struct conn *c);
+enum look tls_down(struct conn *c);
+/* A first record that is none of a hello, but that some server reads over; a hello in the form of
+ * SSL 2. Return: 1; 0 = more bytes are needed; -1 = none */
+int tls_stray_record(const uint8_t *p, size_t len);
+int tls_old_hello(const uint8_t *p, size_t len);
+enum look tls_refuse(struct conn *c, enum sb_net_reason reason);
 
 /* --- http.c --- */
 enum look http_up(struct conn *c);

@@ -86,8 +86,9 @@ static int take_plan(struct gate *g, const struct sb_ipc_net_start *start, int f
 
 uint32_t gate_descriptors(const struct gate *g)
 {
-	/* two sockets and up to four ends of pipes a connection; attempts, lookups, viewers */
-	return 256 + 8 * g->plan->net.max_connections;
+	/* a connection: one socket and up to eight attempts, or two sockets and four ends of pipes;
+	 * those whose destination is not known yet, DNS, lookups, spare pipes, viewers */
+	return 320 + 9 * g->plan->net.max_connections;
 }
 
 int gate_open(struct gate *g, const struct sb_ipc_net_start *start, int *front, int plan_fd,

@@ -8,7 +8,7 @@
  *   gate.c     start, messages of the monitor, the front socket, amendments
  *   conn.c     one connection of the guest: target, decision, then inspect and relay
  *   proxy.c    explicit proxy on SB_NET_PROXY_PORT: CONNECT, absolute-form HTTP, SOCKS
- *   inspect.c  agreement of names: ClientHello, HTTP requests
+ *   inspect.c  agreement of names: ClientHello (tls.c), HTTP requests (http.c)
  *   relay.c    bytes both ways: splice, half-close, idle time, budgets
  *   dial.c     happy eyeballs over checked addresses; route.c: which addresses are the host's
  *   names.c    synthetic addresses; resolve.c: real ones; dns.c: answers to the guest

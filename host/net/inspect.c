@@ -2,7 +2,7 @@
  * Agreement of names. Who allowed "a.example" meant that server and no other that shares its
  * address, so the name inside of the bytes has to be the name that was dialled.
  *
- *   https  a TLS ClientHello with that server name, nothing else; the rest is opaque
+ *   https  a TLS ClientHello with that server name, nothing else; the rest is opaque (tls.c)
  *   http   HTTP/1, each request names it (http.c)
  *   auto   the first bytes tell: a ClientHello as https, an HTTP/1 request as http, everything
  *          else is opaque. The server may speak first.
@@ -24,7 +24,6 @@
 
 #define METHOD_MAX 32
 #define LINE_MAX_LOOK 8192 /* a first line that may still become a request */
-#define TLS_HANDSHAKE 0x16
 
 void inspect_done(struct conn *c)
 {
@@ -101,8 +100,7 @@ bool inspect_agree(struct conn *c, const char *text, size_t len, enum sb_net_rea
 	return false;
 }
 
-/* From here on nothing is looked at. */
-static enum look opaque(struct conn *c)
+enum look inspect_over(struct conn *c)
 {
 	inspect_done(c);
 	c->up.mode = WAY_PASS;
@@ -113,42 +111,6 @@ static enum look opaque(struct conn *c)
 	return LOOK_ON;
 }
 
-static enum look tls_refuse(struct conn *c, enum sb_net_reason reason)
-{
-	c->say = c->down.bytes == 0 ? SAY_TLS : SAY_RESET;
-	conn_refuse(c, reason, NULL);
-	return LOOK_ON;
-}
-
-static enum look tls_judge(struct conn *c, const struct sb_tls_hello *h)
-{
-	c->say = c->down.bytes == 0 ? SAY_TLS : SAY_RESET;
-	if (h->ech && inspect_strict(c) && !c->g->plan->net.ech_outer)
-		return tls_refuse(c, SB_NET_TLS_ECH);
-	if (!h->has_name) {
-		if (inspect_strict(c))
-			return tls_refuse(c, SB_NET_TLS_NO_NAME);
-	} else if (!inspect_agree(c, h->name, h->name_len, SB_NET_TLS_NAME)) {
-		return LOOK_ON;
-	}
-	return opaque(c);
-}
-
-static enum look tls_look(struct conn *c)
-{
-	struct sb_tls_hello h = { 0 };
-	int r = sb_tls_hello_parse(c->up.buf + c->up.at, c->up.len, &h);
-
-	if (r == 0)
-		return tls_judge(c, &h);
-	if (r == SB_TLS_MORE && !c->up.eof && c->up.len < SB_TLS_HELLO_MAX) {
-		if (c->look_by == 0)
-			conn_look_within(c, &c->look_by, CONN_LOOK_NS);
-		return LOOK_MORE;
-	}
-	return tls_refuse(c, r == -EPROTO ? SB_NET_NOT_TLS : SB_NET_TLS_MALFORMED);
-}
-
 /* --- first bytes of an "auto" connection --- */
 
 static bool is_token(uint8_t b)
@@ -157,16 +119,33 @@ static bool is_token(uint8_t b)
 	       (b != 0 && strchr("!#$%&'*+-.^_`|~", b));
 }
 
+/* In use, or registered; PROXY is what a load balancer says before its client's request. */
 static bool is_known_method(const char *p, size_t len)
 {
-	static const char *const known[] = { "GET",	"HEAD",	 "POST",  "PUT",    "DELETE",
-					     "OPTIONS", "PATCH", "TRACE", "CONNECT" };
+	static const char *const known[] = {
+		"GET",		"HEAD",		"POST",		"PUT",		"DELETE",
+		"OPTIONS",	"PATCH",	"TRACE",	"CONNECT",	"ACL",
+		"BASELINE-CONTROL", "BIND",	"CHECKIN",	"CHECKOUT",	"COPY",
+		"LABEL",	"LINK",		"LOCK",		"MERGE",	"MKACTIVITY",
+		"MKCALENDAR",	"MKCOL",	"MKREDIRECTREF", "MKWORKSPACE",	"MOVE",
+		"ORDERPATCH",	"PROPFIND",	"PROPPATCH",	"PROXY",	"PURGE",
+		"QUERY",	"REBIND",	"REPORT",	"SEARCH",	"UNBIND",
+		"UNCHECKOUT",	"UNLINK",	"UNLOCK",	"UPDATE",	"UPDATEREDIRECTREF",
+		"VERSION-CONTROL",
+	};
 	const struct sb_http_str s = { .p = p, .len = len };
 
 	for (size_t i = 0; i < SB_ARRAY_LEN(known); i++)
 		if (sb_http_str_is(&s, known[i]))
 			return true;
 	return false;
+}
+
+/* What some server takes for a blank: Python's splits at all of these. */
+static bool is_blank(uint8_t b)
+{
+	return b == ' ' || b == '\t' || b == '\v' || b == '\f' || (b >= 0x1c && b <= 0x1f) ||
+	       b == 0x85 || b == 0xa0;
 }
 
 static bool has_version(const char *p, size_t len)
@@ -193,12 +172,12 @@ static int request_ahead(const char *p, size_t len)
 		return -1;
 	if (n == len)
 		return 0;
-	if (n == 0 || !memchr(" \t\v\f", p[n], 4))
+	if (n == 0 || !is_blank((uint8_t)p[n]))
 		return -1;
 	if (is_known_method(p, n) || has_version(p, nl ? (size_t)(nl - p) : len))
 		return 1;
 	for (size_t i = n; i < len && !nl; i++)
-		if ((uint8_t)p[i] < 0x20 && !memchr("\t\v\f\r", p[i], 4))
+		if ((uint8_t)p[i] < 0x20 && !is_blank((uint8_t)p[i]) && p[i] != '\r')
 			return -1; /* in no request that a server would take */
 	return nl || len > LINE_MAX_LOOK ? -1 : 0;
 }
@@ -213,7 +192,7 @@ static enum look become_http(struct conn *c)
 	return LOOK_ON;
 }
 
-/* Many servers skip empty lines before a request; then it must not pass unseen. */
+/* Many servers skip empty lines before a request, some blanks; then it must not pass unseen. */
 static enum look first_line(struct conn *c, const uint8_t *p, size_t len)
 {
 	struct sb_http_request q;
@@ -221,11 +200,11 @@ static enum look first_line(struct conn *c, const uint8_t *p, size_t len)
 	size_t skip = 0;
 	int r;
 
-	while (skip < len && (p[skip] == '\r' || p[skip] == '\n'))
+	while (skip < len && (p[skip] == '\r' || p[skip] == '\n' || is_blank(p[skip])))
 		skip++;
 	r = request_ahead((const char *)p + skip, len - skip);
 	if (r < 0)
-		return opaque(c);
+		return inspect_over(c);
 	if (r > 0)
 		r = sb_http_request_parse((const char *)p + skip, len - skip, &q, &why);
 	else
@@ -246,17 +225,35 @@ static enum look first_line(struct conn *c, const uint8_t *p, size_t len)
 	return LOOK_ON;
 }
 
+/* More bytes are needed to say what it is. */
+static enum look first_more(struct conn *c)
+{
+	if (c->up.eof)
+		return inspect_over(c); /* nothing whole, whatever it was */
+	if (c->look_by == 0)
+		conn_look_within(c, &c->look_by, CONN_LOOK_NS);
+	return LOOK_MORE;
+}
+
 static enum look first_look(struct conn *c)
 {
 	const uint8_t *p = c->up.buf + c->up.at;
+	size_t len = c->up.len;
 	struct sb_tls_hello h;
+	int old = tls_old_hello(p, len);
+	int stray = tls_stray_record(p, len);
 
-	if (p[0] != TLS_HANDSHAKE)
-		return first_line(c, p, c->up.len);
-	if (sb_tls_hello_parse(p, c->up.len, &h) == -EPROTO)
-		return opaque(c);
-	c->insp->kind = INSP_TLS;
-	return tls_look(c);
+	if (p[0] == SB_TLS_HANDSHAKE && sb_tls_hello_parse(p, len, &h) != -EPROTO) {
+		c->insp->kind = INSP_TLS;
+		return tls_up(c);
+	}
+	if (stray > 0)
+		return tls_refuse(c, SB_NET_TLS_MALFORMED);
+	if (old > 0 && inspect_strict(c))
+		return tls_refuse(c, SB_NET_TLS_NO_NAME);
+	if (stray == 0 || old == 0)
+		return first_more(c);
+	return old > 0 ? inspect_over(c) : first_line(c, p, len);
 }
 
 enum look inspect_look(struct conn *c, struct way *w)
@@ -266,7 +263,9 @@ enum look inspect_look(struct conn *c, struct way *w)
 	case INSP_FIRST:
 		return first_look(c);
 	case INSP_TLS:
-		return tls_look(c);
+	case INSP_TLS_REPLY:
+	case INSP_TLS_AGAIN:
+		return tls_up(c);
 	case INSP_HTTP:
 		return http_up(c);
 	case INSP_NONE:

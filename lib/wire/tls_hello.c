@@ -265,7 +265,10 @@ int sb_tls_hello_parse(const uint8_t *p, size_t len, struct sb_tls_hello *ret)
 		return r;
 	c.left = MESSAGE_HEAD + body;
 	get(&c, MESSAGE_HEAD, NULL);
-	return hello(&c, ret);
+	r = hello(&c, ret);
+	if (r == 0)
+		ret->size = (size_t)(c.p - p);
+	return r;
 }
 
 void sb_tls_alert_write(uint8_t desc, uint8_t out[SB_TLS_ALERT_LEN])

@@ -8,6 +8,8 @@
 
 #define SB_TLS_HELLO_MAX 32768 /* bytes from the client that may be needed, record heads included */
 
+#define SB_TLS_HANDSHAKE 22 /* type of a record */
+
 #define SB_TLS_MORE 1 /* so far it is one; more bytes are needed */
 struct sb_tls_hello {
 	bool has_name;
@@ -16,6 +18,7 @@ struct sb_tls_hello {
 	bool ech;          /* encrypted_client_hello (0xfe0d) or ESNI (0xffce) is offered; GREASE
 			    * cannot be told apart and counts */
 	bool h2;           /* ALPN offers h2 */
+	size_t size;       /* bytes of the input that it takes, record heads included */
 };
 /*
  * sb_tls_hello_parse - @p: everything the client has sent so far
