@@ -57,7 +57,7 @@ def proxies():
     if shutil.which("squid"):
         with open(work + "/squid", "w", encoding="utf-8") as f:
             f.write("http_port 127.0.0.1:%d\nhttp_access allow all\nacl CONNECT method CONNECT\ncache deny all\naccess_log none\n"
-                    "cache_log /dev/null\npid_filename none\ncache_effective_user root\nshutdown_lifetime 0 seconds\n" % SQUID)
+                    "cache_log /dev/null\npid_filename none\ncache_effective_user proxy\nshutdown_lifetime 0 seconds\n" % SQUID)
         bg("squid", "-N", "-f", work + "/squid")
         found["squid"] = "connect:%d" % SQUID
     if shutil.which("microsocks"):
@@ -144,7 +144,9 @@ def memory():
 def microvm():
     size = 256 << 20
     net = lines(box("./net_load", "get", "host.sendbox.internal", str(PORT), str(size), "3", runtime="microvm"))
-    req = lines(box("./net_load", "get", "host.sendbox.internal", str(PORT), "2", "300", runtime="microvm"))
+    # means: the guest's clock has steps of 4 ms
+    req = [statistics.mean(lines(box("./net_load", "get", "host.sendbox.internal", str(PORT), "2", "300", runtime="microvm")))]
+    ask = lines(box("./net_load", "ask", "host.sendbox.internal", str(PORT), "1000", runtime="microvm"))
     # the raw channel: standard input into nothing, and an echo
     with open(work + "/zero", "wb") as f:
         f.truncate(size)
@@ -165,7 +167,9 @@ def microvm():
     put(bench="net-microvm", name="download", unit="MB/s", median=round(size / statistics.median(net)), raw_channel=round(size / statistics.median(raw)),
         ratio=round(statistics.median(raw) / statistics.median(net), 2), bar=0.7)
     put(bench="net-microvm", name="small request, fresh connection", unit="us", median=round(statistics.median(req)),
-        raw_channel_echo=round(statistics.median(echo)), ratio=round(statistics.median(echo) / statistics.median(req), 2))
+        raw_channel_echo=round(statistics.median(echo)))
+    put(bench="net-microvm", name="small request, open connection", unit="us", median=round(statistics.median(ask)),
+        raw_channel_echo=round(statistics.median(echo)), ratio=round(statistics.median(echo) / statistics.median(ask), 2), bar=0.7)
 
 
 try:

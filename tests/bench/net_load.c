@@ -4,6 +4,7 @@
  *   net_load serve PORT              HTTP server on 127.0.0.1: GET /N sends N bytes; keep-alive
  *   net_load relay PORT TO           bare splice relay 127.0.0.1:PORT -> 127.0.0.1:TO, no decision
  *   net_load get HOST PORT N TIMES [PROXY]    one GET /N on a fresh connection each: "us" a line
+ *   net_load ask HOST PORT TIMES     TIMES small requests on one connection: mean "us"
  *   net_load rate HOST PORT SECONDS [PROXY]   fresh connections one after another on 8 processes
  *   net_load hold HOST PORT COUNT    open COUNT connections, say "held", wait for end of input
  *
@@ -215,20 +216,17 @@ static int dial(const struct target *t)
 			  dial_addr((const struct sockaddr *)&t->addr, t->len);
 }
 
-static int get(const struct target *t, unsigned long long want)
+static int ask(const struct target *t, int fd, unsigned long long want)
 {
 	char req[300];
 	unsigned long long got = 0;
 	char *body = NULL;
-	int fd = dial(t);
 	int n;
 
-	if (fd < 0)
-		return -1;
 	n = snprintf(req, sizeof(req), "GET /%llu HTTP/1.1\r\nHost: %s:%d\r\n\r\n", want, t->host,
 		     t->port);
 	if (send(fd, req, (size_t)n, MSG_NOSIGNAL) != n)
-		goto out;
+		return -1;
 	while (!body || got < want) {
 		ssize_t r = recv(fd, buf, BUF - 1, 0);
 
@@ -244,9 +242,19 @@ static int get(const struct target *t, unsigned long long want)
 			break;
 		got = (unsigned long long)(r - (body + 4 - buf));
 	}
-out:
-	(void)close(fd);
 	return body && got == want ? 0 : -1;
+}
+
+static int get(const struct target *t, unsigned long long want)
+{
+	int fd = dial(t);
+	int r;
+
+	if (fd < 0)
+		return -1;
+	r = ask(t, fd, want);
+	(void)close(fd);
+	return r;
 }
 
 static void relay_one(int from, int to)
@@ -356,6 +364,17 @@ int main(int argc, char **argv)
 				die("get");
 			printf("%.1f\n", (double)(now_ns() - begin) / 1000);
 		}
+	} else if (argc == 5 && strcmp(argv[1], "ask") == 0) {
+		uint64_t begin;
+		int fd;
+
+		target(&t, argv + 2, NULL);
+		fd = dial(&t);
+		begin = now_ns(); /* one mean: a guest's clock may have steps of milliseconds */
+		for (int i = 0; i < atoi(argv[4]); i++)
+			if (fd < 0 || ask(&t, fd, 2) < 0)
+				die("ask");
+		printf("%.1f\n", (double)(now_ns() - begin) / 1000 / atoi(argv[4]));
 	} else if (argc >= 5 && strcmp(argv[1], "rate") == 0) {
 		target(&t, argv + 2, argc > 5 ? argv[5] : NULL);
 		rate(&t, atoi(argv[4]));
