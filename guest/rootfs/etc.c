@@ -20,6 +20,23 @@ static const char nsswitch[] = "passwd: files\ngroup: files\nshadow: files\nhost
 static const char shells[] = "/bin/sh\n/bin/bash\n/usr/bin/sh\n/usr/bin/bash\n";
 static const char resolv[] = "nameserver 127.0.0.1\noptions timeout:2 attempts:2\n";
 
+/*
+ * Browsers offer an encrypted client hello to everybody, most of the time a meaningless one that
+ * nobody can tell from a real one. The gate refuses both, so they are told not to.
+ */
+static const struct {
+	const char *dir; /* below /etc */
+	const char *name;
+	const char *text;
+} browser_policies[] = {
+	{ "chromium/policies/managed", "sendbox.json", "{\"EncryptedClientHelloEnabled\":false}\n" },
+	{ "opt/chrome/policies/managed", "sendbox.json", "{\"EncryptedClientHelloEnabled\":false}\n" },
+	{ "opt/chrome_for_testing/policies/managed", "sendbox.json",
+	  "{\"EncryptedClientHelloEnabled\":false}\n" },
+	{ "firefox/policies", "policies.json",
+	  "{\"policies\":{\"DisableEncryptedClientHello\":true}}\n" },
+};
+
 /* Show one host entry; private ones and special files are left out. */
 static int show(int from, int to, const char *name)
 {
@@ -236,6 +253,30 @@ static int put_names(const struct sb_rootfs *r, int etc)
 	return e < 0 ? e : sb_root_put(etc, "resolv.conf", resolv, sizeof(resolv) - 1, 0644);
 }
 
+static int put_policies(const struct sb_rootfs *r)
+{
+	int e = 0;
+
+	if (r->plan->net.mode != SB_NET_FILTER || r->plan->net.ech_outer)
+		return 0;
+	for (size_t i = 0; e == 0 && i < SB_ARRAY_LEN(browser_policies); i++) {
+		sb_autofd int path = -1;
+		sb_autofd int dir = -1;
+		char at[128];
+
+		(void)snprintf(at, sizeof(at), "etc/%s", browser_policies[i].dir);
+		e = sb_root_dir(r, at, &path);
+		if (e == 0) {
+			dir = openat(path, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+			e = dir < 0 ? -errno : 0;
+		}
+		if (e == 0)
+			e = sb_root_put(dir, browser_policies[i].name, browser_policies[i].text,
+					strlen(browser_policies[i].text), 0644);
+	}
+	return e;
+}
+
 int sb_rootfs_etc(const struct sb_rootfs *r, struct sb_err *err)
 {
 	sb_autofd int path = -1;
@@ -251,6 +292,8 @@ int sb_rootfs_etc(const struct sb_rootfs *r, struct sb_err *err)
 		e = put_accounts(r, etc);
 	if (e == 0)
 		e = put_names(r, etc);
+	if (e == 0)
+		e = put_policies(r);
 	if (e == 0 && r->plan->image == SB_IMAGE_HOST) {
 		e = sb_root_put(etc, "nsswitch.conf", nsswitch, sizeof(nsswitch) - 1, 0644);
 		if (e == 0)

@@ -96,6 +96,7 @@ world_nginx() {
 		 keepalive_timeout 60; keepalive_requests 100000; sendfile on; tcp_nopush on; types { }
 		 server { listen 80 backlog=1024; listen [::]:80; listen 443 ssl http2; listen [::]:443 ssl http2; server_name _;
 		  ssl_certificate $world/srv.pem; ssl_certificate_key $world/srv.key;
+		  add_header Alt-Svc 'h3=":443"; ma=60' always;
 		  location = /who { default_type text/plain; return 200 "\$server_addr \$http_host \$ssl_server_name \$server_protocol\n"; }
 		  location /simple/ { root $world/www; index index.html; default_type text/html; }
 		  location / { root $world/www; } } }
