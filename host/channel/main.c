@@ -4,13 +4,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/log.h"
 #include "channel.h"
 #include "channel_syscalls.h"
+#include "conn/plan_fd.h"
 #include "os/jail.h"
 
 #define MAX_DESCRIPTORS 256 /* three a command, and a few; without the network's */
@@ -109,27 +109,6 @@ static void on_ipc(struct sb_io *io, uint32_t events)
 
 /* --- start --- */
 
-static int read_plan(int fd, char **ret, size_t *ret_len)
-{
-	sb_autofree char *buf = NULL;
-	struct stat st;
-	ssize_t n;
-
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (st.st_size <= 0 || st.st_size > (off_t)SB_PLAN_MAX_BYTES)
-		return -EFBIG;
-	buf = malloc((size_t)st.st_size);
-	if (!buf)
-		return -ENOMEM;
-	n = pread(fd, buf, (size_t)st.st_size, 0);
-	if (n != st.st_size)
-		return n < 0 ? -errno : -EIO;
-	*ret_len = (size_t)n;
-	*ret = sb_take(&buf);
-	return 0;
-}
-
 static int take_plan(struct session *ses, const struct sb_ipc_chan_start *start, int fd,
 		     struct sb_err *err)
 {
@@ -137,13 +116,8 @@ static int take_plan(struct session *ses, const struct sb_ipc_chan_start *start,
 	sb_autoplan struct sb_plan *plan = NULL;
 	uint8_t digest[SB_SHA256_LEN];
 	size_t len;
-	int r = read_plan(fd, &bytes, &len);
+	int r = sb_plan_from_fd(fd, start->signature, start->public_key, &plan, &bytes, &len, err);
 
-	if (r < 0)
-		return sb_err_set(err, r, "plan: errno %d", -r);
-	if (!sb_sign_verify(bytes, len, start->signature, start->public_key))
-		return sb_err_set(err, -EKEYREJECTED, "the plan's signature is not valid");
-	r = sb_plan_parse(bytes, len, &plan, err);
 	if (r < 0)
 		return r;
 	if (plan->provider == SB_PROVIDER_MICROVM)

@@ -30,6 +30,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "conn/plan_fd.h"
 #include "crypto/crypto.h"
 #include "monitor.h"
 #include "os/rmtree.h"
@@ -497,23 +498,13 @@ static void on_chan(struct sb_io *io, uint32_t events)
 
 static int load_plan(struct monitor *m, struct sb_err *err)
 {
-	sb_autofree char *bytes = NULL;
-	struct stat st;
 	int seals = fcntl(m->plan_memfd, F_GET_SEALS);
 	const int need = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK;
 
 	if (seals < 0 || (seals & need) != need)
 		return sb_err_set(err, -EPERM, "the plan is not sealed");
-	if (fstat(m->plan_memfd, &st) < 0 || st.st_size <= 0 || st.st_size > SB_PLAN_MAX_BYTES)
-		return sb_err_set(err, -EBADMSG, "the plan has no sane size");
-	bytes = malloc((size_t)st.st_size);
-	if (!bytes)
-		return -ENOMEM;
-	if (pread(m->plan_memfd, bytes, (size_t)st.st_size, 0) != st.st_size)
-		return sb_err_set(err, -EIO, "the plan cannot be read");
-	if (!sb_sign_verify(bytes, (size_t)st.st_size, m->start.signature, m->start.public_key))
-		return sb_err_set(err, -EKEYREJECTED, "the plan's signature is wrong");
-	return sb_plan_parse(bytes, (size_t)st.st_size, &m->plan, err);
+	return sb_plan_from_fd(m->plan_memfd, m->start.signature, m->start.public_key, &m->plan,
+			       NULL, NULL, err);
 }
 
 static int start_guest(struct monitor *m, int guest_end, int front, struct sb_err *err)

@@ -13,12 +13,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/num.h"
+#include "conn/plan_fd.h"
 #include "crypto/crypto.h"
 #include "net/conn.h"
 
@@ -42,39 +42,11 @@ void gate_fail(struct gate *g, const char *fmt, ...)
 
 /* --- start --- */
 
-static int read_plan(int fd, char **ret, size_t *ret_len)
-{
-	sb_autofree char *buf = NULL;
-	struct stat st;
-	ssize_t n;
-
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (st.st_size <= 0 || st.st_size > (off_t)SB_PLAN_MAX_BYTES)
-		return -EFBIG;
-	buf = malloc((size_t)st.st_size);
-	if (!buf)
-		return -ENOMEM;
-	n = pread(fd, buf, (size_t)st.st_size, 0);
-	if (n != st.st_size)
-		return n < 0 ? -errno : -EIO;
-	*ret_len = (size_t)n;
-	*ret = sb_take(&buf);
-	return 0;
-}
-
 static int take_plan(struct gate *g, const struct sb_ipc_net_start *start, int fd,
 		     struct sb_err *err)
 {
-	sb_autofree char *bytes = NULL;
-	size_t len;
-	int r = read_plan(fd, &bytes, &len);
+	int r = sb_plan_from_fd(fd, start->signature, start->public_key, &g->plan, NULL, NULL, err);
 
-	if (r < 0)
-		return sb_err_set(err, r, "plan: errno %d", -r);
-	if (!sb_sign_verify(bytes, len, start->signature, start->public_key))
-		return sb_err_set(err, -EKEYREJECTED, "the plan's signature is not valid");
-	r = sb_plan_parse(bytes, len, &g->plan, err);
 	if (r < 0)
 		return r;
 	if (g->plan->net.mode == SB_NET_NONE)
