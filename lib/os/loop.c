@@ -25,6 +25,7 @@ struct sb_loop {
 	int epfd;
 	struct slot *slots;
 	uint32_t n_slots;
+	uint32_t first; /* no slot before this one is free */
 	uint32_t n_always; /* sources with `always` set */
 	struct sb_timer *timers;
 	bool stopped;
@@ -67,9 +68,10 @@ static int slot_get(struct sb_loop *l, uint32_t *ret)
 	struct slot *bigger;
 	uint32_t n;
 
-	for (uint32_t i = 0; i < l->n_slots; i++) {
+	for (uint32_t i = l->first; i < l->n_slots; i++) {
 		if (!l->slots[i].io) {
 			*ret = i;
+			l->first = i;
 			return 0;
 		}
 	}
@@ -79,6 +81,7 @@ static int slot_get(struct sb_loop *l, uint32_t *ret)
 		return -ENOMEM;
 	memset(bigger + l->n_slots, 0, (n - l->n_slots) * sizeof(*bigger));
 	*ret = l->n_slots;
+	l->first = l->n_slots;
 	l->slots = bigger;
 	l->n_slots = n;
 	return 0;
@@ -154,6 +157,7 @@ void sb_io_del(struct sb_io *io)
 	}
 	l->slots[io->slot - 1].io = NULL;
 	l->slots[io->slot - 1].gen++;
+	l->first = SB_MIN(l->first, io->slot - 1);
 	io->active = false;
 	io->slot = 0;
 }
