@@ -36,6 +36,8 @@
 #define TALLY_MAX 65536 /* targets with a budget of their own */
 #define UNKNOWN_MAX 64  /* streams beyond the limit whose destination is not known yet */
 
+uint64_t conn_look_ns = 30000000000ULL;
+
 struct tally {
 	struct tally *next;
 	uint64_t bytes;
@@ -436,7 +438,7 @@ static void refuse(struct conn *c, enum sb_net_reason reason, const struct sb_ne
 		/* the requests before it are served first */
 		way_clear(c, &c->up);
 		c->up.mode = WAY_HOLD;
-		conn_look_within(c, &c->look_by, CONN_LOOK_NS);
+		conn_look_within(c, &c->look_by, conn_look_ns);
 		return;
 	}
 	part(c, reason, rule, error);
@@ -751,7 +753,7 @@ void conn_stream(struct gate *g, int *fd)
 		return;
 	}
 	c->up.mode = WAY_LOOK;
-	conn_look_within(c, &c->look_by, CONN_LOOK_NS);
+	conn_look_within(c, &c->look_by, conn_look_ns);
 	relay_run(c, true, false);
 	conn_settle(c);
 }

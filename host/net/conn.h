@@ -127,7 +127,7 @@ void conn_look_within(struct conn *c, uint64_t *by, uint64_t ns); /* set a deadl
 /* Bytes that may still pass; 0 = the budget is used up. */
 uint64_t conn_budget(const struct conn *c);
 void conn_count(struct conn *c, struct way *w, size_t n);
-#define CONN_LOOK_NS 30000000000ULL
+extern uint64_t conn_look_ns; /* for a hello, a head, a proxy's request; tests shorten it */
 
 /* --- looking: what to do with c->up (or c->down) from its first byte on --- */
 enum look {
@@ -163,6 +163,7 @@ struct insp {
 	bool rsp_body;
 	struct sb_http_flow req;
 	struct sb_http_flow rsp;
+	uint32_t seen;   /* bytes of an unfinished head that were parsed in vain */
 	uint32_t flight; /* requests without a complete response */
 	uint64_t heads;  /* bit n: the n-th of them is HEAD */
 	bool lost;       /* where a response ends is not known any more */

@@ -278,6 +278,16 @@ static enum look request_judge(struct conn *c, const struct sb_http_request *q)
 	return LOOK_ON;
 }
 
+/* A head that comes byte by byte is not parsed again before a line of it is complete. */
+static bool trickles(const struct conn *c)
+{
+	const struct way *w = &c->up;
+	uint32_t seen = c->insp->seen;
+
+	return seen > 0 && seen < w->len && !w->eof && w->len < SB_HTTP_HEAD_MAX &&
+	       !memchr(w->buf + w->at + seen, '\n', w->len - seen);
+}
+
 static enum look request_look(struct conn *c)
 {
 	struct sb_http_request q;
@@ -288,12 +298,15 @@ static enum look request_look(struct conn *c)
 		c->up.wait = true;
 		return LOOK_MORE;
 	}
+	if (trickles(c))
+		return LOOK_MORE;
 	r = sb_http_request_parse((const char *)c->up.buf + c->up.at, c->up.len, &q, &why);
+	c->insp->seen = r == SB_HTTP_MORE ? c->up.len : 0;
 	if (r == 0)
 		return request_judge(c, &q);
 	if (r == SB_HTTP_MORE && !c->up.eof) {
 		if (c->look_by == 0) /* a head must not trickle in for ever */
-			conn_look_within(c, &c->look_by, CONN_LOOK_NS);
+			conn_look_within(c, &c->look_by, conn_look_ns);
 		return LOOK_MORE;
 	}
 	if (http_is_2(c->up.buf + c->up.at, c->up.len))

@@ -52,12 +52,12 @@ int inspect_begin(struct conn *c)
 	switch (proto) {
 	case SB_PROTO_HTTPS:
 		c->insp->kind = INSP_TLS;
-		conn_look_within(c, &c->look_by, CONN_LOOK_NS);
+		conn_look_within(c, &c->look_by, conn_look_ns);
 		break;
 	case SB_PROTO_HTTP:
 		c->insp->kind = INSP_HTTP;
 		c->say = SAY_HTTP;
-		conn_look_within(c, &c->look_by, CONN_LOOK_NS);
+		conn_look_within(c, &c->look_by, conn_look_ns);
 		break;
 	case SB_PROTO_AUTO:
 	case SB_PROTO_ANY:
@@ -215,7 +215,7 @@ static enum look first_line(struct conn *c, const uint8_t *p, size_t len)
 	}
 	if (r == SB_HTTP_MORE && !c->up.eof) {
 		if (c->look_by == 0)
-			conn_look_within(c, &c->look_by, CONN_LOOK_NS);
+			conn_look_within(c, &c->look_by, conn_look_ns);
 		return LOOK_MORE;
 	}
 	(void)become_http(c);
@@ -231,7 +231,7 @@ static enum look first_more(struct conn *c)
 	if (c->up.eof)
 		return inspect_over(c); /* nothing whole, whatever it was */
 	if (c->look_by == 0)
-		conn_look_within(c, &c->look_by, CONN_LOOK_NS);
+		conn_look_within(c, &c->look_by, conn_look_ns);
 	return LOOK_MORE;
 }
 

@@ -26,7 +26,7 @@ void proxy_begin(struct conn *c)
 	c->phase = CONN_PROXY;
 	c->up.mode = WAY_LOOK;
 	c->down.mode = WAY_HOLD;
-	conn_look_within(c, &c->look_by, CONN_LOOK_NS);
+	conn_look_within(c, &c->look_by, conn_look_ns);
 	c->kick = true;
 }
 

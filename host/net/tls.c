@@ -93,7 +93,7 @@ static enum look hello(struct conn *c)
 		return judge(c, &h);
 	if (r == SB_TLS_MORE && !c->up.eof && c->up.len < SB_TLS_HELLO_MAX) {
 		if (c->look_by == 0)
-			conn_look_within(c, &c->look_by, CONN_LOOK_NS);
+			conn_look_within(c, &c->look_by, conn_look_ns);
 		return LOOK_MORE;
 	}
 	return tls_refuse(c, r == -EPROTO ? SB_NET_NOT_TLS : SB_NET_TLS_MALFORMED);
@@ -108,7 +108,7 @@ static enum look record(struct conn *c)
 		return hello(c);
 	if (c->up.len < RECORD_HEAD) {
 		if (c->look_by == 0)
-			conn_look_within(c, &c->look_by, CONN_LOOK_NS);
+			conn_look_within(c, &c->look_by, conn_look_ns);
 		return LOOK_MORE;
 	}
 	c->look_by = 0;

@@ -61,12 +61,21 @@ WRAP(int, socket, (int d, int t, int p), (d, t, p), -1, EMFILE)
 WRAP(int, socketpair, (int d, int t, int p, int *v), (d, t, p, v), -1, EMFILE)
 WRAP(int, pipe2, (int *v, int f), (v, f), -1, EMFILE)
 WRAP(int, epoll_create1, (int f), (f), -1, EMFILE)
-WRAP(int, epoll_ctl, (int e, int o, int f, struct epoll_event *v), (e, o, f, v), -1, ENOMEM)
 WRAP(int, fsync, (int f), (f), -1, EIO)
 WRAP(ssize_t, write, (int f, const void *b, size_t n), (f, b, n), -1, EIO)
 WRAP(ssize_t, read, (int f, void *b, size_t n), (f, b, n), -1, EIO)
 WRAP(int, renameat, (int a, const char *b, int c, const char *d), (a, b, c, d), -1, EIO)
 WRAP(pid_t, fork, (void), (), -1, EAGAIN)
+
+/* Taking a descriptor out needs no memory and does not fail. */
+int __real_epoll_ctl(int e, int o, int f, struct epoll_event *v);
+int __wrap_epoll_ctl(int e, int o, int f, struct epoll_event *v);
+int __wrap_epoll_ctl(int e, int o, int f, struct epoll_event *v)
+{
+	if (o != EPOLL_CTL_DEL && hit(ENOMEM))
+		return -1;
+	return __real_epoll_ctl(e, o, f, v);
+}
 
 int __real_openat(int d, const char *p, int fl, mode_t m);
 int __wrap_openat(int d, const char *p, int fl, ...);

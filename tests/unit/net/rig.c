@@ -18,6 +18,7 @@
 static int ns_host = -1;
 static int ns_guest = -1;
 static int ns_internet = -1;
+void (*rig_before)(void);
 static int made; /* 0 = not tried, 1 = there, -1 = cannot be had */
 
 static int ns_new(void)
@@ -340,6 +341,8 @@ int rig_dial(struct rig *r, const char *to, uint16_t port)
 	if (s < 0)
 		t_fail(__FILE__, __LINE__, "accept: errno %d", errno);
 	sb_fd_close(&listener);
+	if (rig_before)
+		rig_before();
 	conn_accepted(&r->g, &s);
 	return fd;
 }
@@ -382,6 +385,8 @@ int rig_front_stream(struct rig *r)
 	    sb_ipc_send(r->front, SB_IPC_NET_STREAM, NULL, 0, &sv[1], 1) < 0)
 		t_fail(__FILE__, __LINE__, "stream: errno %d", errno);
 	sb_fd_close(&sv[1]);
+	if (rig_before)
+		rig_before();
 	turn(r, 1);
 	return sv[0];
 }
@@ -390,13 +395,17 @@ int rig_stream(struct rig *r, const char *to, uint16_t port)
 {
 	struct sb_net_hello h = { .kind = SB_NET_HELLO_TCP, .port = port };
 	uint8_t bytes[SB_NET_HELLO_LEN];
-	int fd = rig_front_stream(r);
 	struct sb_addr a;
+	int fd;
 
 	address_of(r, to, &a);
 	memcpy(h.addr, a.b, sizeof(h.addr));
 	sb_net_hello_write(&h, bytes);
-	rig_send(r, fd, bytes, sizeof(bytes));
+	fd = rig_front_stream(r);
+	if (rig_before)
+		(void)send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL);
+	else
+		rig_send(r, fd, bytes, sizeof(bytes));
 	turn(r, 1);
 	return fd;
 }

@@ -48,6 +48,7 @@ void rig_spin(struct rig *r, int ms);
 /* A server on @addr:@port of the internet. Return: listening descriptor */
 int rig_serve(const char *addr, uint16_t port);
 int rig_accept(struct rig *r, int listener); /* -1: nobody came within a second */
+extern void (*rig_before)(void); /* called when a connection is about to reach the gate */
 /* A program of the guest dials. @to: an address, or a name (its synthetic address is used). */
 int rig_dial(struct rig *r, const char *to, uint16_t port);
 int rig_guest_socket(int type, uint16_t port); /* bound; a stream listens */
