@@ -249,6 +249,8 @@ static int on_front_message(struct gate *g)
 	r = sb_ipc_recv(g->front, &msg);
 	if (r == -EAGAIN)
 		return 0;
+	if (r == -EMFILE && microvm)
+		return 1; /* that stream is lost: its other end sees a reset */
 	if (r == SB_IPC_EOF) {
 		if (!microvm)
 			gate_fail(g, "the sandbox has sent no listening sockets");
@@ -294,7 +296,7 @@ static void on_ipc(struct sb_io *io, uint32_t events)
 	(void)events;
 	msg.n_fds = 0;
 	r = sb_ipc_recv(g->ipc, &msg);
-	if (r == -EAGAIN)
+	if (r == -EAGAIN || r == -EMFILE) /* of a viewer */
 		return;
 	if (r == 0 && msg.type == SB_IPC_NET_CLIENT && sb_ipc_get(&msg, 0, 1)) {
 		r = viewer_new(g, &msg.fds[0]);

@@ -105,6 +105,11 @@ int sb_ipc_recv(int sock, struct sb_ipc_msg *msg)
 	msg->type = sb_rd_le16(&rd);
 	want_fds = sb_rd_le16(&rd);
 	msg->len = sb_rd_le32(&rd);
+	if ((mh.msg_flags & MSG_CTRUNC) != 0 && !too_many && msg->n_fds < want_fds &&
+	    want_fds <= SB_IPC_MAX_FDS) {
+		sb_ipc_msg_done(msg);
+		return -EMFILE;
+	}
 	if (n < HEADER || (size_t)n - HEADER != msg->len || too_many || want_fds != msg->n_fds ||
 	    (mh.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
 		sb_ipc_msg_done(msg);

@@ -205,8 +205,8 @@ SB_MUST_CHECK int sb_ipc_send(int sock, uint16_t type, const void *data, size_t 
 /*
  * Receive one message.
  * @msg: filled on 0 only; release with sb_ipc_msg_done
- * Return: 0; SB_IPC_EOF when the peer is gone; -EAGAIN; -EBADMSG for a malformed packet (its
- * descriptors are closed); -errno.
+ * Return: 0; SB_IPC_EOF when the peer is gone; -EAGAIN; -EMFILE: no room for its descriptors, the
+ * packet is lost; -EBADMSG for a malformed packet (its descriptors are closed); -errno.
  */
 SB_MUST_CHECK int sb_ipc_recv(int sock, struct sb_ipc_msg *msg);
 void sb_ipc_msg_done(struct sb_ipc_msg *msg); /* closes descriptors not taken, wipes data */

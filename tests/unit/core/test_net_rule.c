@@ -114,7 +114,7 @@ TEST(N20_N22_malformed)
 		"", ":443", "/any", "a b", "a.b/", "a.b/tcp", "a.b/HTTPS", "a.b/https/any", "a.b/8",
 		"*a.b", "*.", "**", "*.*.a", "a.*", "*..a", "user@host", "allowed:x@evil",
 		"allowed#@evil", "a.b;c", "a.b\\c", "https://a.b", "10.0.0.1/8", "10.0.0.0/33",
-		"10.0.0.0/08", "127.1", "0177.0.0.1", "2130706433", "*.1", "b\xc3\xbc" "cher.example",
+		"10.0.0.0/08", "127.1", "0177.0.0.1", "2130706433", "*.1", ("b\xc3\xbc" "cher.example"),
 		"a.b\t", "deny a.b", ".a.b", "-a.b",
 	};
 	char big[1200];

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -181,8 +182,8 @@ TEST(second_hello)
 /* What the server answers otherwise opens the way, whatever it is and however it comes. */
 TEST(answers_to_a_hello)
 {
-	static const char *const answers[] = { "\x16\x03\x03\x01\x7a\x02\x01\x01\x76\x03\x03"
-					       "0123456789abcdef0123456789abcdef01",
+	static const char *const answers[] = { ("\x16\x03\x03\x01\x7a\x02\x01\x01\x76\x03\x03"
+						"0123456789abcdef0123456789abcdef01"),
 					       "\x15\x03\x03\x30\x02\x02\x28", "HTTP/1.1 400 Bad\r\n",
 					       "\x16\x03\x03\x30" };
 
@@ -263,5 +264,54 @@ TEST(budget_of_a_host_behind_the_proxy)
 	CHECK(total <= 10000);
 	if (total > 10000)
 		printf("# %zu bytes\n", total);
+	finish();
+}
+
+/* --- descriptors --- */
+
+/* No descriptor is left for a stream, or for who wants to look: that one is lost, nothing else. */
+TEST(no_descriptor_left)
+{
+	static const char get[] = "GET / HTTP/1.1\r\nHost: web.example:5000\r\n\r\n";
+	struct rlimit old;
+	struct rlimit few;
+	int st[4];
+	int cl;
+	int up;
+
+	if (!rig_init(&r, SB_PROVIDER_MICROVM))
+		return;
+	(void)rig_pin(&r, "web.example", WEB);
+	REQUIRE(rig_rule(&r, "web.example:5000") && rig_start(&r));
+	srv = rig_serve(WEB, 5000);
+	for (size_t i = 0; i < SB_ARRAY_LEN(st); i++) {
+		int sv[2];
+
+		REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, sv) == 0);
+		/* to the gate, and (as a viewer) from the monitor */
+		REQUIRE(sb_ipc_send(i % 2 ? r.monitor : r.front,
+				    i % 2 ? SB_IPC_NET_CLIENT : SB_IPC_NET_STREAM, NULL, 0, &sv[1],
+				    1) == 0);
+		sb_fd_close(&sv[1]);
+		st[i] = sv[0];
+	}
+	REQUIRE(getrlimit(RLIMIT_NOFILE, &old) == 0);
+	few = old;
+	few.rlim_cur = 3;
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
+	rig_spin(&r, 10);
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &old) == 0);
+	rig_spin(&r, 10);
+	CHECK(!r.stopped);
+	for (size_t i = 0; i < SB_ARRAY_LEN(st); i++) {
+		CHECK(rig_ready(&r, st[i], POLLIN, 1000));
+		sb_fd_close(&st[i]);
+	}
+	cl = rig_stream(&r, "web.example", 5000);
+	rig_say(&r, cl, get);
+	up = rig_accept(&r, srv);
+	CHECK(rig_expect(&r, up, get));
+	sb_fd_close(&cl);
+	sb_fd_close(&up);
 	finish();
 }
