@@ -17,6 +17,12 @@ struct sb_net_host {
 /* The host of a rule, without brackets. Return: 0; -EINVAL. */
 SB_MUST_CHECK int sb_net_host_parse(const char *s, size_t len, struct sb_net_host *ret);
 
+/*
+ * What to write in place of @text, which is no rule: a sentence without an end. @out is set when it
+ * is true; @deny: of a deny rule.
+ */
+bool sb_net_rule_hint(const char *text, size_t len, bool deny, char *out, size_t cap);
+
 /* One rule: canonical and in range. Return: 0; -EINVAL with text. */
 SB_MUST_CHECK int sb_net_rule_check(const struct sb_net_rule *r, struct sb_err *err);
 /* Same host, ports and sense; @proto: and protocol. */

@@ -54,14 +54,19 @@ struct parsed {
 	bool slash; /* the host was written as a network */
 };
 
-static int refuse(struct sb_err *err, const char *text, size_t len, const char *why)
+static int refuse(struct sb_err *err, const char *text, size_t len, bool deny, const char *why)
 {
-	char shown[200];
-	size_t n = SB_MIN(len, sizeof(shown) - 1);
+	size_t n = SB_MIN(len, (size_t)120);
+	char hint[200];
+	char shown[121];
 
+	if (!err)
+		return -EINVAL;
 	for (size_t i = 0; i < n; i++)
 		shown[i] = text[i] >= 0x20 && text[i] < 0x7f ? text[i] : '?';
 	shown[n] = '\0';
+	if (sb_net_rule_hint(text, len, deny, hint, sizeof(hint)))
+		return sb_err_set(err, -EINVAL, "network rule \"%s\": %s", shown, hint);
 	return sb_err_set(err, -EINVAL, "network rule \"%s\": %s", shown, why);
 }
 
@@ -285,7 +290,7 @@ int sb_net_rule_parse(const char *text, size_t len, bool deny, const char *from,
 	bool single = p.ports != NULL;
 
 	if (why)
-		return refuse(err, text, len, why);
+		return refuse(err, text, len, deny, why);
 	from_copy = strdup(from ? from : "");
 	if (!from_copy)
 		return -ENOMEM;
@@ -294,14 +299,14 @@ int sb_net_rule_parse(const char *text, size_t len, bool deny, const char *from,
 	e.cidr = p.host.kind == SB_NET_HOST_CIDR;
 	e.proto_given = p.proto != NULL;
 	if (p.proto && deny)
-		return refuse(err, text, len, "a deny rule has no protocol");
+		return refuse(err, text, len, deny, "a deny rule has no protocol");
 	if (p.proto && parse_proto(p.proto, p.proto_len, &e.rule.proto) < 0)
-		return refuse(err, text, len, "the protocol is none of https, http, any, auto");
+		return refuse(err, text, len, deny, "the protocol is none of https, http, any, auto");
 	if (p.ports && each_range(&p, &e, false, &single) < 0)
-		return refuse(err, text, len,
+		return refuse(err, text, len, deny,
 			      "ports are numbers of 1 to 65535, ranges LOW-HIGH, several with \"+\"");
 	if (is_host_grant(&e.rule) && !single)
-		return refuse(err, text, len, "name each port of the host itself, as in "
+		return refuse(err, text, len, deny, "name each port of the host itself, as in "
 					      SB_HOST_NAME ":5432");
 	return p.ports ? each_range(&p, &e, true, &single) : emit_default(&e, &p);
 }

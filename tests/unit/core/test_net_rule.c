@@ -134,6 +134,74 @@ TEST(N20_N22_malformed)
 	refused(big, sizeof(big) - 1, false);
 }
 
+static void hinted(const char *text, bool deny, const char *want)
+{
+	struct got g = { "", 0 };
+	struct sb_err e = { 0 };
+	size_t n = strlen(want);
+
+	CHECK_EQ(sb_net_rule_parse(text, strlen(text), deny, "test", take, &g, &e), -EINVAL);
+	CHECK_EQ(g.n, 0);
+	if (strlen(e.text) < n || strcmp(e.text + strlen(e.text) - n, want) != 0)
+		t_fail(__FILE__, __LINE__, "\"%s\": %s", text, e.text);
+}
+
+TEST(what_to_write_instead)
+{
+	static const struct {
+		const char *text;
+		const char *want;
+	} v[] = {
+		{ "http://x/", "\"http://x/\": write x:80" },
+		{ "https://example.com", ": write example.com:443" },
+		{ "HTTPS://Example.com/", ": write Example.com:443" },
+		{ "https://example.com:8443/a/b?x=1", ": write example.com:8443" },
+		{ "https://user:pw@example.com/@x", ": write example.com:443" },
+		{ "https://[2001:db8::1]/x", ": write [2001:db8::1]:443" },
+		{ "https://[2001:db8::1]:99/", ": write [2001:db8::1]:99" },
+		{ "https://example.com?q", ": write example.com:443" },
+		{ "ssh://git@github.com/foo", ": write github.com:22" },
+		{ "git@github.com:foo/bar", ": write github.com:22" },
+		{ "user:pw@example.com", ": write example.com" },
+		{ "foo://example.com/", ": write example.com" },
+		{ "postgres://u:p@db.test/x", ": write db.test:5432" },
+		{ "http://localhost:3000/", ": for a server of this host write "
+					    "host.sendbox.internal:3000, the name that it has inside" },
+		{ "http://[::1]:3000", "write host.sendbox.internal:3000, the name that it has inside" },
+		{ "::1", "write host.sendbox.internal:PORT, the name that it has inside" },
+		{ "example.com:https", ": write example.com:443" },
+		{ "example.com:", ": write example.com" },
+		{ "example.com:443/https:8443", ": write example.com:443" },
+		{ "example.com/a/b", ": write example.com; behind \"/\" stands one of https, http, "
+				     "auto, any" },
+		{ "2001:db8::1", ": write [2001:db8::1]" },
+		{ "fd00::/8", ": write [fd00::/8]" },
+		{ "fd00::1/8", ": write [fd00::/8]" },
+		{ "10.0.0.5/8", ": write 10.0.0.0/8" },
+		{ "10.1.2.3/0", ": write 0.0.0.0/0" },
+		{ "\"example.com\"", ": write example.com" },
+		{ "b\xc3\xbc" "cher.example", ", xn--..." },
+		{ "https://b\xc3\xbc" "cher.example", ", xn--..." },
+		/* nothing better is known */
+		{ "https://", "no port behind \":\"" },
+		{ "https:///x", "no port behind \":\"" },
+		{ "https://a b/", "no port behind \":\"" },
+		{ "https://[::1", "in brackets: [ADDRESS]:PORT" },
+		{ "example.com:65536", "several with \"+\"" },
+		{ "host.sendbox.internal", "as in host.sendbox.internal:5432" },
+		{ "10.0.0.1/33", "address or network (without host bits)" },
+		{ "10.0.0.1/99999999999999", "address or network (without host bits)" },
+	};
+
+	for (size_t i = 0; i < sizeof(v) / sizeof(v[0]); i++)
+		hinted(v[i].text, false, v[i].want);
+	hinted("https://example.com/", true, ": write example.com");
+	hinted("https://example.com:8443/", true, ": write example.com:8443");
+	hinted("http://127.0.0.1:80/", true, ": write 127.0.0.1:80");
+	hinted("example.com/https", true, ": write example.com; a deny rule has no protocol");
+	hinted("443-", false, "several ports of a host stand as HOST:80+443");
+}
+
 static int stop(void *arg, const struct sb_net_rule *r)
 {
 	(void)r;
