@@ -36,7 +36,7 @@ void sb_tsc_begin(struct sb_tsc *t)
 
 uint64_t sb_tsc_khz(const struct sb_tsc *begin)
 {
-	struct sb_tsc end;
+	struct sb_tsc end = { 0 };
 	uint64_t passed = now_ns() - begin->ns;
 
 	while (passed < APART_NS) {
