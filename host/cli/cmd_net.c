@@ -187,10 +187,12 @@ static void print_flow(const struct net *n, const struct sb_ipc_net_flow *f)
 	char port[8];
 	char target[1200];
 
+	bool name = f->ev.kind == SB_NET_EV_DNS; /* one that was refused */
+
 	if (n->json) {
 		json_t *o = net_text_json(&f->ev);
 
-		if (o) {
+		if (o && !name) {
 			(void)json_object_set_new(o, "event", json_string("connection"));
 			(void)json_object_del(o, "kind");
 			(void)json_object_del(o, "time_ns");
@@ -207,9 +209,9 @@ static void print_flow(const struct net *n, const struct sb_ipc_net_flow *f)
 	net_text_time(f->opened_ns, when);
 	net_text_bytes(f->ev.up, up);
 	net_text_bytes(f->ev.down, down);
-	(void)snprintf(port, sizeof(port), "%u", f->ev.port);
-	printf("%-8s  %-7s  %-40s  %5s  %-22s  %7s  %7s\n", when, net_text_via(f->ev.via), target,
-	       port,
+	(void)snprintf(port, sizeof(port), name ? "-" : "%u", f->ev.port);
+	printf("%-8s  %-7s  %-40s  %5s  %-22s  %7s  %7s\n", when, name ? "dns" : net_text_via(f->ev.via),
+	       target, port,
 	       f->open			    ? "open"
 	       : f->ev.reason == SB_NET_OK ? "closed"
 					    : net_text_reason(f->ev.reason),

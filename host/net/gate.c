@@ -113,10 +113,10 @@ void gate_done(struct gate *g)
 	if (g->front >= 0)
 		sb_io_del(&g->front_io);
 	sb_fd_close(&g->front);
-	viewers_done(g);
 	g->dns = dns_free(g->dns);
 	g->resolver = resolver_free(g->resolver);
 	events_done(g);
+	viewers_done(g); /* they have the last events too */
 	sb_io_del(&g->ipc_io);
 	g->names = names_free(g->names);
 	sb_fd_close(&g->route);

@@ -93,6 +93,7 @@ void events_done(struct gate *g);
 
 /* --- viewer.c --- */
 SB_MUST_CHECK int viewer_new(struct gate *g, int *fd);
+/* Tell those that follow; a refused name is kept for those that come later. */
 void viewer_event(struct gate *g, const struct sb_ipc_net_event *ev);
 void viewers_done(struct gate *g);
 
@@ -164,6 +165,7 @@ struct gate {
 	uint64_t bytes;         /* both directions, whole session */
 	void *events;           /* event.c's own */
 	void *viewers;          /* viewer.c's own */
+	void *refused;          /* viewer.c's own: the names that were refused lately */
 	void *conns_priv;       /* conn.c's own: per-target counters, ring of closed ones, pipes */
 };
 /* Verify, apply and record an amendment. Return: 0; -EKEYREJECTED; -ESTALE (sequence);

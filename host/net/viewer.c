@@ -2,7 +2,8 @@
  * Theory of operation. A viewer (sendbox net) asks for the list, and perhaps follows, or amends.
  * What its socket does not take at once waits in a list of compact items: one each connection
  * that is listed, at most EVENTS_MAX events; further events are counted and told as LOST. A viewer
- * is never waited for.
+ * is never waited for. The list ends with the names that were refused lately, each one once: a
+ * program that learns of no address makes no connection that could be listed.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 
 #define VIEWERS_MAX 8
 #define EVENTS_MAX 512
+#define REFUSED_MAX 64
 #define FIXED offsetof(struct sb_ipc_net_event, name)
 
 struct item {
@@ -38,6 +40,11 @@ struct viewer {
 	uint64_t lost[2];
 	bool follow;
 	bool dead; /* freed by its own callback */
+};
+
+struct refused {
+	struct sb_ipc_net_event ev[REFUSED_MAX]; /* the oldest first */
+	size_t n;
 };
 
 static void viewer_free(struct viewer *v)
@@ -185,6 +192,42 @@ static void flow_add(void *arg, const struct sb_ipc_net_flow *f)
 	item_add(v, i);
 }
 
+static void refused_keep(struct gate *g, const struct sb_ipc_net_event *ev)
+{
+	struct refused *list = g->refused;
+	uint64_t count = ev->count;
+	size_t at;
+
+	if (!list)
+		list = g->refused = calloc(1, sizeof(*list));
+	if (!list)
+		return; /* it is told all the same, but not listed */
+	for (at = 0; at < list->n; at++)
+		if (list->ev[at].reason == ev->reason &&
+		    strncmp(list->ev[at].name, ev->name, sizeof(ev->name)) == 0)
+			break;
+	if (at < list->n)
+		count += list->ev[at].count;
+	else if (list->n == REFUSED_MAX)
+		at = 0;
+	if (at < list->n)
+		memmove(&list->ev[at], &list->ev[at + 1], (--list->n - at) * sizeof(*ev));
+	list->ev[list->n] = *ev;
+	list->ev[list->n++].count = count;
+}
+
+static void refused_each(struct viewer *v)
+{
+	const struct refused *list = v->g->refused;
+
+	for (size_t i = 0; list && i < list->n; i++) {
+		const struct sb_ipc_net_flow f = { .ev = list->ev[i],
+						   .opened_ns = list->ev[i].time_ns };
+
+		flow_add(v, &f);
+	}
+}
+
 static int on_message(struct viewer *v, const struct sb_ipc_msg *msg)
 {
 	const struct sb_ipc_net_watch *w;
@@ -199,6 +242,7 @@ static int on_message(struct viewer *v, const struct sb_ipc_msg *msg)
 		if (!w || v->first) /* one thing at a time */
 			return -EBADMSG;
 		conns_each(v->g, flow_add, v);
+		refused_each(v);
 		end_add(v, 0, "");
 		v->follow = w->follow != 0;
 		return 0;
@@ -284,6 +328,8 @@ int viewer_new(struct gate *g, int *fd)
 
 void viewer_event(struct gate *g, const struct sb_ipc_net_event *ev)
 {
+	if (ev->kind == SB_NET_EV_DNS && !ev->allow)
+		refused_keep(g, ev);
 	for (struct viewer *v = g->viewers; v; v = v->next) {
 		struct item *i = NULL;
 
@@ -309,4 +355,6 @@ void viewers_done(struct gate *g)
 		drain(v);
 		viewer_free(v);
 	}
+	free(g->refused);
+	g->refused = NULL;
 }
