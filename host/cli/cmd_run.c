@@ -28,6 +28,7 @@
 #include "os/loop.h"
 #include "os/spawn.h"
 #include "plan_make.h"
+#include "plan_net.h"
 #include "session.h"
 #include "summary.h"
 #include "term.h"
@@ -445,6 +446,27 @@ static void tell_line(void *arg, const char *text)
 	cli_error("%s", text);
 }
 
+/* A grant of a port of this host that the program never used by its name, and then failed. */
+static bool host_unused(const struct run *r)
+{
+	const struct sb_plan_net *n = &r->plan->net;
+	bool granted = false;
+
+	for (size_t i = 0; i < n->n_rules; i++)
+		granted |= !n->rules[i].deny && strcmp(n->rules[i].host, SB_HOST_NAME) == 0;
+	return granted && !summary_saw_host(r->summary) && r->done &&
+	       r->result.fail == SB_FAIL_NONE && r->result.exit.kind == SB_EXIT_CODE &&
+	       r->result.exit.value != 0;
+}
+
+static void tell_summary(const struct run *r, bool unused)
+{
+	summary_tell(r->summary, plan_net_is_own, tell_line, NULL);
+	if (unused)
+		cli_error("network: the allowed port of this host was not used: inside, this host is "
+			  SB_HOST_NAME ", and localhost is the sandbox itself");
+}
+
 int cmd_run(int argc, char **argv)
 {
 	struct run r = { .sock = -1,
@@ -454,6 +476,7 @@ int cmd_run(int argc, char **argv)
 	struct sb_err err = { 0 };
 	uint8_t pub[32];
 	uint8_t sig[64];
+	bool unused;
 	int k = run_options_parse(argc, argv, &r.opt, &err);
 
 	if (k < 0) { /* --json may stand anywhere before the error: look again */
@@ -500,11 +523,12 @@ int cmd_run(int argc, char **argv)
 
 		(void)snprintf(r.result.text, sizeof(r.result.text), "%.499s", first.text);
 	}
+	unused = r.plan && r.summary && host_unused(&r);
 	finish(&r, &err);
 	if (r.opt.keep && r.have_session && !r.opt.json)
 		cli_error("session kept in %s; clear it with: sendbox gc --all", r.session.path);
 	if (r.summary)
-		summary_tell(r.summary, tell_line, NULL);
+		tell_summary(&r, unused);
 	r.summary = summary_free(r.summary);
 	return report(&r);
 }

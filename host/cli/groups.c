@@ -683,6 +683,27 @@ bool groups_known(const char *word, size_t len)
 	return false;
 }
 
+const char *groups_near(const char *word, size_t len)
+{
+	static const struct {
+		const char *word;
+		const char *group;
+	} other[] = {
+		{ "npmjs", "npm" },    { "yarn", "npm" },     { "pip", "pypi" },
+		{ "apt", "debian" },   { "cargo", "crates" }, { "deb", "debian" },
+		{ "golang", "go" },    { "nmp", "npm" },      { "pipy", "pypi" },
+		{ "crate", "crates" }, { "gh", "github" },
+	};
+
+	for (size_t i = 0; i < SB_ARRAY_LEN(table); i++)
+		if (strlen(table[i].word) == len && strncasecmp(table[i].word, word, len) == 0)
+			return table[i].word;
+	for (size_t i = 0; i < SB_ARRAY_LEN(other); i++)
+		if (strlen(other[i].word) == len && strncasecmp(other[i].word, word, len) == 0)
+			return other[i].group;
+	return NULL;
+}
+
 int groups_resolve(const struct groups_env *env, const char *word, size_t len, bool deny,
 		   groups_add_fn *add, void *arg, struct sb_err *err)
 {

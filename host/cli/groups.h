@@ -22,6 +22,8 @@ struct groups_env {
 };
 
 bool groups_known(const char *word, size_t len);
+/* The group that a word means that is none, as NPM or pip. NULL = none. */
+const char *groups_near(const char *word, size_t len);
 /* All of them, for messages: "npm, pypi, ..." */
 extern const char groups_words[];
 

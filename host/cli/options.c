@@ -110,6 +110,9 @@ int cli_options_next(const struct cli_option *table, size_t n, int argc, char **
 			return sb_err_set(err, -EINVAL, "option --%s needs a value: %s", o->name,
 					  o->arg);
 		value = argv[(*at)++];
+		if (strcmp(value, "--") == 0)
+			return sb_err_set(err, -EINVAL, "option --%s needs a value: %s", o->name,
+					  o->arg);
 	}
 	*ret_value = value;
 	return o->id;
@@ -259,7 +262,10 @@ static int take_network(struct run_options *o, int id, const char *v, struct sb_
 	case O_DENY:
 		return push("deny-hosts", o->deny, &o->n_deny, SB_ARRAY_LEN(o->deny), v, err);
 	case O_HOST_PORT:
-		r = number("allow-host-port", v, 1, 65535, &n, err);
+		r = number("allow-host-port", v, 1, 65535, &n, NULL);
+		if (r < 0)
+			return sb_err_set(err, -EINVAL, "--allow-host-port \"%.60s\": must be the number "
+					  "of one port, as 5432; give the option again for another", v);
 		if (r == 0 && o->n_host_ports == SB_ARRAY_LEN(o->host_ports))
 			return sb_err_set(err, -EINVAL, "too many --allow-host-port options");
 		if (r == 0)

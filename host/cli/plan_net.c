@@ -11,6 +11,7 @@
 
 #include "cli.h"
 #include "groups.h"
+#include "wire/dns.h"
 
 #define HOSTS_LINE_MAX 4096
 
@@ -21,7 +22,7 @@ static int oom(struct sb_err *err)
 
 /* ---- rules that could never match ---- */
 
-static bool interface_has(const struct sb_addr *want)
+bool plan_net_is_own(const struct sb_addr *want)
 {
 	struct ifaddrs *list = NULL;
 	bool found = false;
@@ -63,7 +64,8 @@ static int never(const struct sb_net_rule *r, const char *what, const char *inst
 			  r->host, what, instead);
 }
 
-#define USE_HOST_PORT "for a server of this host use --allow-host-port PORT and the name " SB_HOST_NAME
+#define USE_HOST_PORT "for a server of this host allow " SB_HOST_NAME ":PORT (with sendbox run also: " \
+		      "--allow-host-port PORT) and use that name inside"
 
 static int check_class(const struct sb_net_rule *r, const struct sb_cidr *c, struct sb_err *err)
 {
@@ -93,7 +95,7 @@ static int check_class(const struct sb_net_rule *r, const struct sb_cidr *c, str
 	default:
 		break;
 	}
-	if (c->bits == 128 && interface_has(&c->addr))
+	if (c->bits == 128 && plan_net_is_own(&c->addr))
 		return never(r, "it is an address of this host", USE_HOST_PORT, err);
 	return 0;
 }
@@ -202,6 +204,11 @@ int plan_net_rules(const char *list, bool deny, const char *from, const char *pr
 	int r;
 
 	while ((r = next_item(&rest, &item, &len)) > 0) {
+		const char *near = groups_known(item, len) ? NULL : groups_near(item, len);
+
+		if (near)
+			cli_error("network: \"%.*s\" is taken as the name of a host; the group is \"%s\"",
+				  (int)len, item, near);
 		r = groups_known(item, len) ? add_group(&a, item, len, project, writable)
 					    : parse_rule(&a, item, len, from);
 		if (r < 0)
@@ -246,6 +253,10 @@ static int dns_types(const struct run_options *o, struct sb_plan_net *n, struct 
 				return oom(err);
 			for (char *c = n->dns_types[count++]; *c; c++)
 				*c = (char)toupper((unsigned char)*c);
+			if (sb_dns_type_of(n->dns_types[count - 1]) == 0)
+				return sb_err_set(err, -EINVAL, "--dns-types: no record type \"%.20s\"; "
+						  "there are TXT, MX, SRV, NS, CNAME, SOA, PTR, NAPTR, "
+						  "SVCB, HTTPS, CAA", n->dns_types[count - 1]);
 		}
 		if (r < 0)
 			return sb_err_set(err, r, "--dns-types \"%.60s\": an empty item in the list",

@@ -17,4 +17,7 @@ SB_MUST_CHECK int plan_net_rules(const char *list, bool deny, const char *from,
 				 const char *project, const char *const *writable,
 				 struct sb_plan_net *n, struct sb_err *err);
 
+/* Whether an interface of this machine has the address. */
+bool plan_net_is_own(const struct sb_addr *a);
+
 #endif

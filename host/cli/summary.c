@@ -4,8 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/net_policy.h"
+#include "wire/dns.h"
 
+#define ALLOW_IT "to allow it: sendbox run --allow-hosts %s ..."
+#define OWN_PORT "an address of this machine; to allow the port: sendbox run --allow-host-port %u ..., " \
+		 "as " SB_HOST_NAME
 #define SLOTS 2048 /* a power of two, at most half full */
 
 struct entry {
@@ -25,6 +28,7 @@ struct summary {
 	size_t n;
 	uint64_t beyond; /* refusals that had no place */
 	uint64_t lost;   /* refusals that the gate could only count */
+	bool saw_host;
 };
 
 int summary_new(struct summary **ret)
@@ -78,6 +82,8 @@ void summary_add(struct summary *s, const struct sb_ipc_net_event *ev)
 	bool cut = ev->kind == SB_NET_EV_CLOSED && ev->reason != SB_NET_OK;
 	struct entry *e;
 
+	if (strncmp(ev->name, SB_HOST_NAME, sizeof(ev->name)) == 0)
+		s->saw_host = true;
 	if (ev->kind == SB_NET_EV_LOST && !ev->allow)
 		s->lost += count;
 	if (!denied && !cut)
@@ -89,14 +95,21 @@ void summary_add(struct summary *s, const struct sb_ipc_net_event *ev)
 		return;
 	}
 	e->count += count;
-	e->dns_type = ev->dns_type;
+	if (e->dns_type != SB_DNS_A && e->dns_type != SB_DNS_AAAA)
+		e->dns_type = ev->dns_type;
 	e->has_addr = ev->has_addr != 0;
 	memcpy(e->addr, ev->addr, sizeof(e->addr));
+}
+
+bool summary_saw_host(const struct summary *s)
+{
+	return s->saw_host;
 }
 
 /* ---- telling ---- */
 
 struct telling {
+	bool (*own)(const struct sb_addr *a);
 	void (*line)(void *arg, const char *text);
 	void *arg;
 	size_t lines;
@@ -127,35 +140,74 @@ static void target(const char *name, uint16_t port, char *out, size_t cap)
 		(void)snprintf(out, cap, brackets ? "[%s]:%u" : "%s:%u", name, port);
 }
 
-/* What would allow it; "" when there is no such thing or no short word for it. */
-static void way_out(const struct entry *e, const char *what, char *out, size_t cap)
+/* A private address: the name is allowed, or it was dialled itself. */
+static void way_to_address(const struct entry *e, bool (*own)(const struct sb_addr *a), char *out,
+			   size_t cap)
 {
-	char addr[SB_ADDR_TEXT];
+	char text[SB_ADDR_TEXT];
+	char rule[SB_ADDR_TEXT + 16];
+	struct sb_addr a;
+
+	memcpy(a.b, e->addr, sizeof(a.b));
+	if (own(&a)) {
+		(void)snprintf(out, cap, OWN_PORT, e->port);
+		return;
+	}
+	sb_addr_format(&a, text);
+	target(text, e->port, rule, sizeof(rule));
+	if (strcmp(text, e->name) == 0)
+		(void)snprintf(out, cap, ALLOW_IT, rule);
+	else
+		(void)snprintf(out, cap, "to allow its address too: add --allow-hosts %s", rule);
+}
+
+/* A question for neither A nor AAAA; most come from programs that go on without an answer. */
+static void way_to_records(const struct entry *e, const char *what, char *out, size_t cap)
+{
+	const char *type = sb_dns_type_name(e->dns_type);
+
+	if (type)
+		(void)snprintf(out, cap, "asked for %s only; to allow it: sendbox run --allow-hosts %s "
+			       "--dns-types %s ...", type, what, type);
+}
+
+static bool for_address(const struct entry *e)
+{
+	return e->port != 0 || e->dns_type == 0 || e->dns_type == SB_DNS_A ||
+	       e->dns_type == SB_DNS_AAAA;
+}
+
+/* What would allow it; "" when there is no such thing or no short word for it. */
+static void way_out(const struct entry *e, const char *what, bool (*own)(const struct sb_addr *a),
+		    char *out, size_t cap)
+{
+	const char *type;
 
 	out[0] = '\0';
-	if (strcmp(e->name, SB_HOST_NAME) == 0 && e->port != 0 &&
+	if (strcmp(e->name, SB_HOST_NAME) == 0 &&
 	    (e->reason == SB_NET_NAME_NOT_ALLOWED || e->reason == SB_NET_PORT_NOT_ALLOWED)) {
-		(void)snprintf(out, cap, "to allow it: sendbox run --allow-host-port %u ...", e->port);
+		if (e->port)
+			(void)snprintf(out, cap, "to allow it: sendbox run --allow-host-port %u ...",
+				       e->port);
+		else
+			(void)snprintf(out, cap, "to allow it: sendbox run --allow-host-port PORT ...");
 		return;
 	}
 	switch ((enum sb_net_reason)e->reason) {
 	case SB_NET_NAME_NOT_ALLOWED:
 	case SB_NET_PORT_NOT_ALLOWED:
 	case SB_NET_ADDR_NOT_ALLOWED:
-		(void)snprintf(out, cap, "to allow it: sendbox run --allow-hosts %s ...", what);
+		if (for_address(e))
+			(void)snprintf(out, cap, ALLOW_IT, what);
+		else
+			way_to_records(e, what, out, cap);
 		break;
-	case SB_NET_ADDR_RESTRICTED: /* the name is allowed, its address is of a private network */
-		if (!e->has_addr)
-			break;
-		sb_addr_format((const struct sb_addr *)(const void *)e->addr, addr);
-		(void)snprintf(out, cap, strchr(addr, ':')
-			       ? "to allow its address: sendbox run --allow-hosts [%s]:%u ..."
-			       : "to allow its address: sendbox run --allow-hosts %s:%u ...",
-			       addr, e->port);
+	case SB_NET_ADDR_RESTRICTED:
+		if (e->has_addr)
+			way_to_address(e, own, out, cap);
 		break;
 	case SB_NET_ADDR_HOST:
-		(void)snprintf(out, cap, "this host's own ports: sendbox run --allow-host-port %u ..., "
-			       "as " SB_HOST_NAME, e->port);
+		(void)snprintf(out, cap, OWN_PORT, e->port);
 		break;
 	case SB_NET_NOT_TLS:
 	case SB_NET_NOT_HTTP:
@@ -183,16 +235,23 @@ static void way_out(const struct entry *e, const char *what, char *out, size_t c
 		(void)snprintf(out, cap, "to allow more at a time: --net-connections N");
 		break;
 	case SB_NET_DNS_TYPE:
-		(void)snprintf(out, cap, "to allow it: --dns-types with the type of number %u",
-			       e->dns_type);
+		type = sb_dns_type_name(e->dns_type);
+		if (type)
+			(void)snprintf(out, cap, "to allow it: sendbox run --dns-types %s ...", type);
+		break;
+	case SB_NET_RESOLVE_FAILED:
+		(void)snprintf(out, cap, "allowed, but this machine's resolvers have no answer");
+		break;
+	case SB_NET_CONNECT_FAILED:
+		(void)snprintf(out, cap, strcmp(e->name, SB_HOST_NAME) == 0
+			       ? "allowed, but nothing listens there on this machine"
+			       : "allowed, but nobody answers there");
 		break;
 	case SB_NET_OK:
 	case SB_NET_ADDR_FORBIDDEN:
 	case SB_NET_NAME_MALFORMED:
 	case SB_NET_NAME_UNKNOWN:
 	case SB_NET_CNAME_DENIED:
-	case SB_NET_RESOLVE_FAILED:
-	case SB_NET_CONNECT_FAILED:
 	case SB_NET_TLS_MALFORMED:
 	case SB_NET_HTTP_MALFORMED:
 	case SB_NET_PROXY_MALFORMED:
@@ -233,7 +292,7 @@ static void tell_entry(const struct entry *e, uint64_t count, struct telling *t)
 	(void)snprintf(text, sizeof(text), "network: %s %s: %s (%s)", verb,
 		       times(count, n, sizeof(n)), what, reason_of(e->reason));
 	say(t, text);
-	way_out(e, what, way, sizeof(way));
+	way_out(e, what, t->own, way, sizeof(way));
 	if (way[0] && !e->cut) {
 		(void)snprintf(text, sizeof(text), "  %s", way);
 		say(t, text);
@@ -258,9 +317,10 @@ static const struct entry *partner(const struct summary *s, const struct entry *
 /* Lines that an entry takes at most. */
 #define ENTRY_LINES 2
 
-void summary_tell(const struct summary *s, void (*line)(void *arg, const char *text), void *arg)
+void summary_tell(const struct summary *s, bool (*own)(const struct sb_addr *a),
+		  void (*line)(void *arg, const char *text), void *arg)
 {
-	struct telling t = { .line = line, .arg = arg };
+	struct telling t = { .own = own, .line = line, .arg = arg };
 	uint64_t rest = s->beyond + s->lost;
 	size_t left = 0;
 	char text[200];

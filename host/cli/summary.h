@@ -5,6 +5,7 @@
  * reason; DNS questions go with the connection of the same name and reason. The guest chooses the
  * names: the table is bounded, the rest is counted.
  */
+#include "core/net_policy.h"
 #include "wire/ipc.h"
 
 #define SUMMARY_MAX 1024
@@ -15,7 +16,13 @@ SB_MUST_CHECK int summary_new(struct summary **ret);
 struct summary *summary_free(struct summary *s);
 /* @ev: as it came; its texts need no NUL */
 void summary_add(struct summary *s, const struct sb_ipc_net_event *ev);
-/* Call @line for each line, at most SUMMARY_LINES, without the program's name in front. */
-void summary_tell(const struct summary *s, void (*line)(void *arg, const char *text), void *arg);
+/* Whether the program ever asked for the host by its name. */
+bool summary_saw_host(const struct summary *s);
+/*
+ * Call @line for each line, at most SUMMARY_LINES, without the program's name in front.
+ * @own: whether an address is one of this machine's
+ */
+void summary_tell(const struct summary *s, bool (*own)(const struct sb_addr *a),
+		  void (*line)(void *arg, const char *text), void *arg);
 
 #endif

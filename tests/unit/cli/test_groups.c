@@ -306,3 +306,13 @@ TEST(refused_files)
 	CHECK(strstr(warned, "--allow-host-port 4873"));
 	end();
 }
+
+TEST(words_near_a_group)
+{
+	CHECK_STR(groups_near("NPM", 3), "npm");
+	CHECK_STR(groups_near("npmjs,x", 5), "npm");
+	CHECK_STR(groups_near("pip", 3), "pypi");
+	CHECK(!groups_near("np", 2));
+	CHECK(!groups_near("npm.test", 8));
+	CHECK(!groups_known("NPM", 3));
+}

@@ -122,6 +122,11 @@ TEST(hints)
 
 	CHECK_EQ(parse(&o, &e, ARGV("--memroy", "1", "--", "x")), -EINVAL);
 	CHECK_STR(e.text, "unknown option --memroy; did you mean --memory?");
+	CHECK_EQ(parse(&o, &e, ARGV("--allow-hosts", "--", "x")), -EINVAL);
+	CHECK_STR(e.text, "option --allow-hosts needs a value: LIST");
+	CHECK_EQ(parse(&o, &e, ARGV("--allow-host-port", "localhost:5432", "--", "x")), -EINVAL);
+	CHECK_STR(e.text, "--allow-host-port \"localhost:5432\": must be the number of one port, as "
+			  "5432; give the option again for another");
 	CHECK_EQ(parse(&o, &e, ARGV("claude")), -EINVAL);
 	CHECK(strstr(e.text, "not available yet"));
 }

@@ -14,11 +14,19 @@ static void on_line(void *arg, const char *text)
 	memcpy(said + strlen(said), "\n", 2);
 }
 
+/* 10.9.9.9 is this machine's */
+static bool own(const struct sb_addr *a)
+{
+	static const uint8_t v4[] = { 10, 9, 9, 9 };
+
+	return memcmp(a->b + 12, v4, sizeof(v4)) == 0;
+}
+
 static void tell(const struct summary *s)
 {
 	said[0] = '\0';
 	lines = 0;
-	summary_tell(s, on_line, NULL);
+	summary_tell(s, own, on_line, NULL);
 }
 
 static void add(struct summary *s, uint8_t kind, bool allow, const char *name, uint16_t port,
@@ -100,6 +108,7 @@ TEST(ways_out)
 	CHECK_STR(said, "network: denied once: host.sendbox.internal:5432 (port-not-allowed)\n"
 			"  to allow it: sendbox run --allow-host-port 5432 ...\n"
 			"network: failed once: a.test:1 (connect-failed)\n"
+			"  allowed, but nobody answers there\n"
 			"network: denied once: b.test:443 (not-tls)\n"
 			"  to allow it unchecked: sendbox run --allow-hosts b.test:443/any ...\n"
 			"network: denied once: c.test (name-denied)\n"
@@ -108,7 +117,89 @@ TEST(ways_out)
 	REQUIRE(summary_new(&s) == 0);
 	add(s, SB_NET_EV_CONNECT, false, "host.sendbox.internal", 1, SB_NET_CONNECT_FAILED, 1);
 	tell(s);
-	CHECK_STR(said, "network: failed once: host.sendbox.internal:1 (connect-failed)\n");
+	CHECK_STR(said, "network: failed once: host.sendbox.internal:1 (connect-failed)\n"
+			"  allowed, but nothing listens there on this machine\n");
+	s = summary_free(s);
+}
+
+static void restricted(struct summary *s, const char *name, uint8_t a, uint8_t b, uint16_t port)
+{
+	struct sb_ipc_net_event ev = { .kind = SB_NET_EV_CONNECT, .port = port, .count = 1,
+				       .reason = SB_NET_ADDR_RESTRICTED, .has_addr = 1,
+				       .addr = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, a, b, b, b } };
+
+	(void)snprintf(ev.name, sizeof(ev.name), "%s", name);
+	summary_add(s, &ev);
+}
+
+TEST(private_addresses)
+{
+	struct summary *s;
+
+	REQUIRE(summary_new(&s) == 0);
+	restricted(s, "a.test", 10, 1, 443);
+	restricted(s, "10.2.2.2", 10, 2, 22);
+	restricted(s, "b.test", 10, 9, 5432);
+	tell(s);
+	CHECK_STR(said, "network: denied once: a.test:443 (address-restricted)\n"
+			"  to allow its address too: add --allow-hosts 10.1.1.1:443\n"
+			"network: denied once: 10.2.2.2:22 (address-restricted)\n"
+			"  to allow it: sendbox run --allow-hosts 10.2.2.2:22 ...\n"
+			"network: denied once: b.test:5432 (address-restricted)\n"
+			"  an address of this machine; to allow the port: sendbox run "
+			"--allow-host-port 5432 ..., as host.sendbox.internal\n");
+	s = summary_free(s);
+}
+
+TEST(the_host_by_its_name)
+{
+	struct summary *s;
+
+	REQUIRE(summary_new(&s) == 0);
+	add(s, SB_NET_EV_DNS, false, "xhost.sendbox.internal", 0, SB_NET_NAME_NOT_ALLOWED, 1);
+	CHECK(!summary_saw_host(s));
+	s = summary_free(s);
+	REQUIRE(summary_new(&s) == 0);
+	add(s, SB_NET_EV_DNS, false, "host.sendbox.internal", 0, SB_NET_NAME_NOT_ALLOWED, 1);
+	CHECK(summary_saw_host(s));
+	tell(s);
+	CHECK_STR(said, "network: denied once: host.sendbox.internal (name-not-allowed)\n"
+			"  to allow it: sendbox run --allow-host-port PORT ...\n");
+	s = summary_free(s);
+	REQUIRE(summary_new(&s) == 0);
+	add(s, SB_NET_EV_CONNECT, true, "host.sendbox.internal", 1, SB_NET_OK, 1);
+	CHECK(summary_saw_host(s));
+	s = summary_free(s);
+}
+
+static void question(struct summary *s, const char *name, uint16_t type, enum sb_net_reason reason)
+{
+	struct sb_ipc_net_event ev = { .kind = SB_NET_EV_DNS, .count = 1, .dns_type = type,
+				       .reason = (uint16_t)reason };
+
+	(void)snprintf(ev.name, sizeof(ev.name), "%s", name);
+	summary_add(s, &ev);
+}
+
+TEST(other_records)
+{
+	struct summary *s;
+
+	REQUIRE(summary_new(&s) == 0);
+	question(s, "_http._tcp.a.test", 33, SB_NET_NAME_NOT_ALLOWED);
+	question(s, "b.test", 1, SB_NET_NAME_NOT_ALLOWED);
+	question(s, "b.test", 65, SB_NET_NAME_NOT_ALLOWED);
+	question(s, "c.test", 16, SB_NET_DNS_TYPE);
+	question(s, "d.test", 999, SB_NET_DNS_TYPE);
+	tell(s);
+	CHECK_STR(said, "network: denied once: _http._tcp.a.test (name-not-allowed)\n"
+			"  asked for SRV only; to allow it: sendbox run --allow-hosts "
+			"_http._tcp.a.test --dns-types SRV ...\n"
+			"network: denied 2 times: b.test (name-not-allowed)\n"
+			"  to allow it: sendbox run --allow-hosts b.test ...\n"
+			"network: denied once: c.test (dns-type)\n"
+			"  to allow it: sendbox run --dns-types TXT ...\n"
+			"network: denied once: d.test (dns-type)\n");
 	s = summary_free(s);
 }
 
