@@ -4,6 +4,7 @@
 The server is on the host's loopback and is granted by --allow-host-port; what is compared runs in
 the same interleaved rounds against the same server. Rivals that are installed join in: tinyproxy,
 squid, microsocks on this machine, srt and codex below $PEERS (tests/bench/peers-install)."""
+import glob
 import json
 import os
 import shutil
@@ -17,6 +18,7 @@ build = os.path.abspath(sys.argv[1])
 parts = sys.argv[2:] or ["big", "small", "rate", "memory", "microvm"]
 sendbox = build + "/host/cli/sendbox"
 tool = build + "/tests/bench/net_load"
+peers = os.environ.get("PEERS", "/tmp/sbpeers")
 PORT, RELAY, TINY, SQUID, SOCKS = 18480, 18481, 18482, 18483, 18484
 BIG = 1 << 30
 work = tempfile.mkdtemp(prefix="sbnet.", dir="/var/tmp")
@@ -56,14 +58,38 @@ def proxies():
         found["tinyproxy"] = "connect:%d" % TINY
     if shutil.which("squid"):
         with open(work + "/squid", "w", encoding="utf-8") as f:
-            f.write("http_port 127.0.0.1:%d\nhttp_access allow all\nacl CONNECT method CONNECT\ncache deny all\naccess_log none\n"
-                    "cache_log /dev/null\npid_filename none\ncache_effective_user proxy\nshutdown_lifetime 0 seconds\n" % SQUID)
-        bg("squid", "-N", "-f", work + "/squid")
+            f.write("http_port 127.0.0.1:%d\nacl ok dst 127.0.0.1\nhttp_access allow ok\nhttp_access deny all\ncache deny all\n"
+                    "access_log none\ncache_log %s/sq/log\npid_filename none\ncoredump_dir %s/sq\nshutdown_lifetime 0 seconds\n"
+                    "netdb_filename none\npinger_enable off\n" % (SQUID, work, work))
+        os.mkdir(work + "/sq")
+        os.chmod(work + "/sq", 0o777)
+        bg("squid", "-N", "-n", "sb%d" % os.getpid(), "-f", work + "/squid")
         found["squid"] = "connect:%d" % SQUID
     if shutil.which("microsocks"):
         bg("microsocks", "-i", "127.0.0.1", "-p", str(SOCKS))
         found["microsocks"] = "socks:%d" % SOCKS
     time.sleep(1)
+    return found
+
+
+def sandboxes():
+    """name -> words before the command; their own proxy is in the environment inside"""
+    found = {}
+    srt = peers + "/srt/node_modules/.bin/srt"
+    if os.path.exists(srt):
+        with open(work + "/srt.json", "w", encoding="utf-8") as f:
+            json.dump({"network": {"allowedDomains": ["127.0.0.1", "localhost"], "deniedDomains": [], "allowLocalBinding": True},
+                       "filesystem": {"denyRead": [], "allowWrite": [work], "denyWrite": []}}, f)
+        os.environ["PATH"] = peers + "/node24/node_modules/.bin:" + os.environ["PATH"]
+        found["srt"] = [srt, "--settings", work + "/srt.json"]
+    for codex in glob.glob(peers + "/codex/node_modules/@openai/codex-linux-*/vendor/*/bin/codex"):
+        home = os.path.expanduser("~/.sendbox-bench-codex")  # it refuses one below a temporary folder
+        os.makedirs(home, exist_ok=True)
+        with open(home + "/config.toml", "w", encoding="utf-8") as f:
+            f.write('[permissions.bench]\nextends=":workspace"\n[permissions.bench.network]\nenabled=true\nmode="full"\n'
+                    'allow_local_binding=true\n[permissions.bench.network.domains]\n"127.0.0.1"="allow"\n')
+        os.environ["CODEX_HOME"] = home
+        found["codex"] = [codex, "sandbox", "-P", "bench", "--enable", "network_proxy", "--"]
     return found
 
 
@@ -74,6 +100,13 @@ def ways(command, *args):
          "sendbox": box("./net_load", command, "host.sendbox.internal", str(PORT), *args)}
     for name, p in proxied.items():
         w[name] = [work + "/net_load", command, "127.0.0.1", str(PORT), *args, p]
+    for name, before in boxes.items():
+        script = "%s/in-%s" % (work, command)
+        with open(script, "w", encoding="utf-8") as f:  # a proxy's user and password, if any, are in the variable
+            f.write('#!/bin/sh\nx=${HTTP_PROXY:-$http_proxy}; x=${x#*//}\ncase $x in *@*) NET_AUTH=$(printf %%s "${x%%@*}" | base64 -w0); export NET_AUTH ;; esac\n'
+                    'exec %s/net_load %s 127.0.0.1 %d %s connect:env\n' % (work, command, PORT, " ".join(args)))
+        os.chmod(script, 0o755)
+        w[name] = [*before, script]
     return w
 
 
@@ -113,7 +146,7 @@ def small():
 
 
 def connections():
-    got = each(ways("rate", "3"), 3)
+    got = each({k: v for k, v in ways("rate", "3").items() if k not in boxes}, 3)
     rate = {k: statistics.median(v) for k, v in got.items()}
     for k, v in rate.items():
         put(bench="net-rate", name=k, unit="connections/s", median=round(v))
@@ -176,6 +209,7 @@ try:
     bg(tool, "serve", str(PORT))
     bg(tool, "relay", str(RELAY), str(PORT))
     time.sleep(0.5)
+    boxes = sandboxes() if {"big", "small"} & set(parts) else {}
     proxied = proxies() if {"big", "small", "rate"} & set(parts) else {}
     for name in parts:
         {"big": big, "small": small, "rate": connections, "memory": memory, "microvm": microvm}[name]()
@@ -186,3 +220,4 @@ finally:
         except ProcessLookupError:
             pass
     shutil.rmtree(work, ignore_errors=True)
+    shutil.rmtree(os.path.expanduser("~/.sendbox-bench-codex"), ignore_errors=True)

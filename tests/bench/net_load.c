@@ -8,7 +8,7 @@
  *   net_load rate HOST PORT SECONDS [PROXY]   fresh connections one after another on 8 processes
  *   net_load hold HOST PORT COUNT    open COUNT connections, say "held", wait for end of input
  *
- * PROXY: socks:PORT or connect:PORT on 127.0.0.1.
+ * PROXY: socks:PORT or connect:PORT on 127.0.0.1, or connect:env for what http_proxy says.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -150,6 +150,14 @@ static void target(struct target *t, char **v, const char *proxy)
 	t->host = v[0];
 	t->port = atoi(v[1]);
 	t->proxy = 0;
+	if (proxy && strcmp(proxy, "connect:env") == 0) {
+		const char *text = getenv("http_proxy") ? getenv("http_proxy") : getenv("HTTP_PROXY");
+
+		if (!text || !strrchr(text, ':'))
+			die("http_proxy");
+		t->proxy = atoi(strrchr(text, ':') + 1);
+		return;
+	}
 	if (proxy) {
 		t->socks = strncmp(proxy, "socks:", 6) == 0;
 		t->proxy = atoi(strchr(proxy, ':') + 1);
@@ -179,6 +187,7 @@ static int expect(int fd, size_t n)
 static int through_proxy(const struct target *t)
 {
 	int fd = dial_local(t->proxy);
+	const char *auth = getenv("NET_AUTH");
 	size_t len = strlen(t->host);
 	char b[600];
 	int n;
@@ -194,8 +203,9 @@ static int through_proxy(const struct target *t)
 		(void)send(fd, b, (size_t)n, 0);
 		return expect(fd, 10) < 0 ? -1 : fd;
 	}
-	n = snprintf(b, sizeof(b), "CONNECT %s:%d HTTP/1.1\r\nHost: %s:%d\r\n\r\n", t->host,
-		     t->port, t->host, t->port);
+	n = snprintf(b, sizeof(b), "CONNECT %s:%d HTTP/1.1\r\nHost: %s:%d\r\n%s%s%s\r\n", t->host,
+		     t->port, t->host, t->port, auth ? "Proxy-Authorization: Basic " : "",
+		     auth ? auth : "", auth ? "\r\n" : "");
 	(void)send(fd, b, (size_t)n, 0);
 	for (size_t have = 0;;) {
 		ssize_t r = recv(fd, b + have, 1, 0);
