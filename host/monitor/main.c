@@ -34,6 +34,7 @@ int main(int argc, char **argv)
 			      .cli = SB_IPC_SOCK_FD,
 			      .chan = -1,
 			      .gate = -1,
+			      .front = -1,
 			      .viewers = -1,
 			      .std = { -1, -1, -1 },
 			      .console = -1,

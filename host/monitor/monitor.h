@@ -29,6 +29,7 @@ struct mon_child {
 	struct sb_io io;
 };
 
+#define MON_LISTENERS 4
 #define MON_MAX_FS (SB_PLAN_MAX_MOUNTS + 1)
 
 struct monitor {
@@ -47,14 +48,18 @@ struct monitor {
 	int chan;    /* ipc; -1 = not started */
 	struct sb_io cli_io;
 	struct sb_io chan_io;
-	int gate;    /* ipc to the net gate; -1 = no network */
+	int gate;    /* ipc to the net gate; -1 = not started */
+	int front;   /* the gate's end of its front socket until it is started; -1 = no network */
+	int listeners[MON_LISTENERS]; /* namespace: what the gate will accept from */
+	size_t n_listeners;
+	struct sb_io front_io;
+	struct sb_io listener_io[MON_LISTENERS];
 	int viewers; /* owned; listening socket "net.sock" of the session's directory */
 	struct sb_io gate_io;
 	struct sb_io viewers_io;
 	struct sb_ipc_net_event held; /* not yet taken by the command line; the gate waits */
 	bool have_held;
-	bool gate_up;     /* the gate serves, or there is none */
-	bool guest_ready; /* the channel said READY */
+	bool gate_up; /* the gate said that it serves */
 	int std[3]; /* the user's descriptors until the channel has them */
 	int console;
 	int pids;
@@ -99,8 +104,9 @@ void mon_record_pid(struct monitor *m, pid_t pid);
 void mon_kill(struct mon_child *c);
 
 /* net.c: the net gate and who looks at it */
-/* @ret_front: the other end of the gate's front socket, owned by the caller */
-SB_MUST_CHECK int mon_start_gate(struct monitor *m, int *ret_front, struct sb_err *err);
+/* Everything but the gate itself, which is started at the first connection, question or viewer.
+ * @ret_front: the other end of the gate's front socket, owned by the caller */
+SB_MUST_CHECK int mon_open_gate(struct monitor *m, int *ret_front, struct sb_err *err);
 /* The command line may take more: pass the held event on and read the gate again. */
 void mon_gate_resume(struct monitor *m);
 /* The guest is gone: let the gate tell what it holds and leave. */
@@ -113,7 +119,5 @@ void mon_on_cli(struct sb_io *io, uint32_t events);
 void mon_child_ended(struct mon_child *c);
 /* The session cannot go on: its outcome, unless there is one, and the end of everything. */
 void mon_end(struct monitor *m, uint32_t fail, const char *text);
-/* Start the command if guest and gate are both ready. */
-void mon_run_when_ready(struct monitor *m);
 
 #endif

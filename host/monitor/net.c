@@ -1,6 +1,8 @@
 /*
- * The monitor's side of the net gate. The gate is started before the guest and gets ready while the
- * guest boots. Its events go on to the command line, one at a time: when the command line does not
+ * The monitor's side of the net gate. Most commands never use the network, so the gate is started
+ * when somebody first asks for it: the front socket (micro-VM) or one of the sandbox's listening
+ * sockets (namespace) becomes readable, or a viewer comes. Until then connections wait in the
+ * backlog, and nothing is read here. A gate that cannot be started ends the session. Its events go on to the command line, one at a time: when the command line does not
  * take one, the gate is not read until it does, and the gate merges and counts meanwhile. So a stuck
  * reader costs no memory here and never blocks the monitor.
  */
@@ -43,7 +45,6 @@ static int on_gate_message(struct monitor *m, const struct sb_ipc_msg *msg)
 		if (!sb_ipc_get(msg, 0, 0) || m->gate_up)
 			return -EBADMSG;
 		m->gate_up = true;
-		mon_run_when_ready(m);
 		return 0;
 	case SB_IPC_NET_EVENT:
 		p = sb_ipc_get(msg, sizeof(struct sb_ipc_net_event), 0);
@@ -114,6 +115,17 @@ void mon_gate_resume(struct monitor *m)
 		mon_end(m, SB_FAIL_INTERNAL, "the net gate cannot be watched");
 }
 
+static void listeners_done(struct monitor *m)
+{
+	for (size_t i = 0; i < m->n_listeners; i++) {
+		sb_io_del(&m->listener_io[i]);
+		sb_fd_close(&m->listeners[i]);
+	}
+	m->n_listeners = 0;
+	sb_io_del(&m->front_io);
+	sb_fd_close(&m->front);
+}
+
 static void viewers_done(struct monitor *m)
 {
 	sb_io_del(&m->viewers_io);
@@ -125,6 +137,7 @@ static void viewers_done(struct monitor *m)
 void mon_gate_leave(struct monitor *m)
 {
 	viewers_done(m);
+	listeners_done(m);
 	if (m->gate >= 0 && shutdown(m->gate, SHUT_WR) < 0)
 		mon_kill(&m->gate_child);
 }
@@ -132,6 +145,7 @@ void mon_gate_leave(struct monitor *m)
 void mon_gate_drain(struct monitor *m)
 {
 	viewers_done(m);
+	listeners_done(m);
 	sb_io_del(&m->gate_io);
 	if (m->gate < 0)
 		return;
@@ -151,6 +165,118 @@ void mon_gate_drain(struct monitor *m)
 	}
 	m->have_held = false;
 	sb_fd_close(&m->gate);
+}
+
+/* ---- start ---- */
+
+static int start_gate(struct monitor *m, int front, struct sb_err *err)
+{
+	static const char *const argv[] = { "sendbox-net", NULL };
+	sb_autofd int theirs = -1;
+	struct sb_ipc_net_start msg = { 0 };
+	int fds[2] = { front, m->plan_memfd };
+	int sv[2];
+	int r;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
+		return sb_err_set(err, -errno, "socketpair: %s", strerror(errno));
+	m->gate = sv[0];
+	theirs = sv[1];
+	r = sb_fd_set_nonblock(m->gate, true);
+	if (r < 0)
+		return sb_err_set(err, r, "the net gate's socket: %s", strerror(-r));
+	r = mon_spawn(m, &m->gate_child, "net gate", argv, theirs, NULL, 0, err);
+	if (r < 0)
+		return r;
+	memcpy(msg.signature, m->start.signature, sizeof(msg.signature));
+	memcpy(msg.public_key, m->start.public_key, sizeof(msg.public_key));
+	r = sb_ipc_send(m->gate, SB_IPC_NET_START, &msg, sizeof(msg), fds, 2);
+	if (r == 0)
+		r = sb_io_set(m->loop, &m->gate_io, m->gate, EPOLLIN, on_gate, m);
+	return r < 0 ? sb_err_set(err, r, "cannot reach the net gate: %s", strerror(-r)) : 0;
+}
+
+/* The listening sockets go to the gate as they came: over a front socket. */
+static int start_with_listeners(struct monitor *m, struct sb_err *err)
+{
+	sb_autofd int ours = -1;
+	sb_autofd int front = -1;
+	int sv[2];
+	int r;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
+		return sb_err_set(err, -errno, "socketpair: %s", strerror(errno));
+	ours = sv[0];
+	front = sv[1];
+	r = sb_ipc_send(ours, SB_IPC_NET_LISTEN, NULL, 0, m->listeners, m->n_listeners);
+	if (r < 0)
+		return sb_err_set(err, r, "cannot pass the listeners on: %s", strerror(-r));
+	return start_gate(m, front, err);
+}
+
+/* Return: whether the gate runs. */
+static bool want_gate(struct monitor *m)
+{
+	struct sb_err err = { 0 };
+	int r;
+
+	if (m->gate >= 0)
+		return true;
+	if (m->state >= MON_REAPING || (m->front < 0 && m->n_listeners == 0))
+		return false;
+	r = m->n_listeners > 0 ? start_with_listeners(m, &err) : start_gate(m, m->front, &err);
+	listeners_done(m);
+	if (r < 0)
+		mon_end(m, SB_FAIL_INTERNAL, err.text);
+	return r == 0;
+}
+
+static void on_wanted(struct sb_io *io, uint32_t events)
+{
+	struct monitor *m = io->owner;
+	char c;
+
+	(void)events;
+	if (io == &m->front_io && recv(m->front, &c, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+		listeners_done(m); /* the channel ended, and nobody ever asked */
+	else
+		(void)want_gate(m);
+}
+
+/* The namespace's listeners. */
+static int take_listeners(struct monitor *m, struct sb_ipc_msg *msg)
+{
+	if (msg->type != SB_IPC_NET_LISTEN || (msg->n_fds != 2 && msg->n_fds != MON_LISTENERS) ||
+	    !sb_ipc_get(msg, 0, msg->n_fds))
+		return -EBADMSG;
+	for (size_t i = 0; i < msg->n_fds; i++) {
+		int r;
+
+		m->listeners[i] = sb_fd_take(&msg->fds[i]);
+		m->n_listeners = i + 1;
+		r = sb_io_set(m->loop, &m->listener_io[i], m->listeners[i], EPOLLIN, on_wanted, m);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static void on_listen(struct sb_io *io, uint32_t events)
+{
+	struct monitor *m = io->owner;
+	sb_automsg struct sb_ipc_msg msg = { 0 };
+	int r = sb_ipc_recv(m->front, &msg);
+
+	(void)events;
+	if (r == -EAGAIN)
+		return;
+	if (r == 0)
+		r = take_listeners(m, &msg);
+	sb_io_del(&m->front_io);
+	sb_fd_close(&m->front);
+	if (r < 0)
+		mon_end(m, SB_FAIL_INTERNAL, "the guest sent no usable listening sockets");
+	/* the end of the socket without a message: the guest ended, and its end is told elsewhere */
 }
 
 /* ---- sendbox net ---- */
@@ -174,7 +300,7 @@ static void on_viewer(struct sb_io *io, uint32_t events)
 		sb_debug("sendbox net: a caller of another user was turned away");
 		return;
 	}
-	if (m->gate < 0 || sb_ipc_send(m->gate, SB_IPC_NET_CLIENT, NULL, 0, &fd, 1) < 0)
+	if (!want_gate(m) || sb_ipc_send(m->gate, SB_IPC_NET_CLIENT, NULL, 0, &fd, 1) < 0)
 		sb_debug("sendbox net: a caller could not be passed on");
 }
 
@@ -200,43 +326,22 @@ static int listen_viewers(struct monitor *m, struct sb_err *err)
 	return 0;
 }
 
-int mon_start_gate(struct monitor *m, int *ret_front, struct sb_err *err)
+int mon_open_gate(struct monitor *m, int *ret_front, struct sb_err *err)
 {
-	static const char *const argv[] = { "sendbox-net", NULL };
-	sb_autofd int front_gate = -1;
-	sb_autofd int front_guest = -1;
+	bool vm = m->provider->is_vm;
 	sb_autofd int theirs = -1;
-	struct sb_ipc_net_start msg = { 0 };
-	int fds[2];
 	int sv[2];
 	int r;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
 		return sb_err_set(err, -errno, "socketpair: %s", strerror(errno));
-	front_gate = sv[0];
-	front_guest = sv[1];
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
-		return sb_err_set(err, -errno, "socketpair: %s", strerror(errno));
-	m->gate = sv[0];
+	m->front = sv[0];
 	theirs = sv[1];
-	r = sb_fd_set_nonblock(m->gate, true);
+	r = sb_io_set(m->loop, &m->front_io, m->front, EPOLLIN, vm ? on_wanted : on_listen, m);
 	if (r < 0)
-		return sb_err_set(err, r, "the net gate's socket: %s", strerror(-r));
-	r = mon_spawn(m, &m->gate_child, "net gate", argv, theirs, NULL, 0, err);
-	if (r < 0)
-		return r;
-	memcpy(msg.signature, m->start.signature, sizeof(msg.signature));
-	memcpy(msg.public_key, m->start.public_key, sizeof(msg.public_key));
-	fds[0] = front_gate;
-	fds[1] = m->plan_memfd;
-	r = sb_ipc_send(m->gate, SB_IPC_NET_START, &msg, sizeof(msg), fds, 2);
-	if (r == 0)
-		r = sb_io_set(m->loop, &m->gate_io, m->gate, EPOLLIN, on_gate, m);
-	if (r < 0)
-		return sb_err_set(err, r, "cannot reach the net gate: %s", strerror(-r));
+		return sb_err_set(err, r, "the front socket: %s", strerror(-r));
 	r = listen_viewers(m, err);
-	if (r < 0)
-		return r;
-	*ret_front = sb_fd_take(&front_guest);
-	return 0;
+	if (r == 0)
+		*ret_front = sb_fd_take(&theirs);
+	return r;
 }

@@ -5,8 +5,7 @@
  * one counts from the guest's word that the command runs; a guest that does not give its word gains
  * no more than SILENCE_GRACE.
  *
- *   STARTING  processes started; READY of the guest and NET_UP of the net gate, if there is one,
- *             move on; the guest's end or FAILED ends it
+ *   STARTING  processes started; READY moves on, the guest's end or FAILED ends it
  *   RUNNING   the command runs; EXITED is the normal outcome
  *   CLOSING   the guest is asked to sync and leave (CHAN_CLOSE); at most CLOSE_GRACE
  *   REAPING   guest killed, then all helpers (the net gate after GATE_GRACE: it may hold events to
@@ -378,14 +377,14 @@ static void on_guest(struct sb_io *io, uint32_t events)
 
 /* ---- messages of the channel process ---- */
 
-void mon_run_when_ready(struct monitor *m)
+static void on_ready(struct monitor *m)
 {
 	struct sb_ipc_run run = {
 		.cmd = 0, .rows = m->rows, .cols = m->cols, .terminals = m->start.terminals
 	};
 	int r;
 
-	if (m->state != MON_STARTING || !m->guest_ready || !m->gate_up)
+	if (m->state != MON_STARTING)
 		return;
 	m->state = MON_RUNNING;
 	arm_timeout(m, SILENCE_GRACE);
@@ -421,8 +420,7 @@ static int on_chan_message(struct monitor *m, const struct sb_ipc_msg *msg)
 	case SB_IPC_READY:
 		if (!sb_ipc_get(msg, 0, 0))
 			return -EBADMSG;
-		m->guest_ready = true;
-		mon_run_when_ready(m);
+		on_ready(m);
 		return 0;
 	case SB_IPC_STARTED:
 		p = sb_ipc_get(msg, sizeof(struct sb_ipc_started), 0);
@@ -564,8 +562,8 @@ static int start_session(struct monitor *m, struct sb_err *err)
 	if (m->console < 0 || m->pids < 0)
 		return sb_err_set(err, -errno, "cannot write to %s: %s", m->session_path,
 				  strerror(errno));
-	m->gate_up = m->plan->net.mode == SB_NET_NONE;
-	r = m->gate_up ? 0 : mon_start_gate(m, &front, err);
+	if (m->plan->net.mode != SB_NET_NONE)
+		r = mon_open_gate(m, &front, err);
 	if (r == 0)
 		r = mon_start_channel(m, m->provider->is_vm ? front : -1, &guest_end, err);
 	if (r == 0)
