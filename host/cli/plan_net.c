@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <idn2.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <pwd.h>
@@ -133,9 +134,52 @@ static int add_rule(void *arg, const struct sb_net_rule *r)
 	return k < 0 ? sb_err_set(a->err, k, "network rule: %s", strerror(-k)) : 0;
 }
 
+/* A name with other letters in the form that programs ask for (IDNA 2008); the rest stays. */
+static int to_ascii(const char *text, size_t len, char **ret, struct sb_err *err)
+{
+	sb_autofree char *copy = strndup(text, len);
+	sb_autofree char *host = NULL;
+	char *name = copy;
+	char *rest;
+	int k;
+
+	if (!copy)
+		return sb_err_set(err, -ENOMEM, "out of memory");
+	if (strncmp(name, "*.", 2) == 0)
+		name += 2;
+	rest = name + strcspn(name, ":/");
+	{
+		sb_autofree char *only = strndup(name, (size_t)(rest - name));
+
+		k = only ? idn2_to_ascii_8z(only, &host, IDN2_NONTRANSITIONAL) : IDN2_MALLOC;
+	}
+	if (k != IDN2_OK)
+		return sb_err_set(err, -EINVAL, "network rule \"%s\": the name cannot be written "
+				  "in ASCII: %s", copy, idn2_strerror(k));
+	if (asprintf(ret, "%.*s%s%s", (int)(name - copy), copy, host, rest) < 0)
+		return sb_err_set(err, -ENOMEM, "out of memory");
+	return 0;
+}
+
+static bool is_ascii(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)text[i] >= 0x80)
+			return false;
+	return true;
+}
+
 static int parse_rule(struct adding *a, const char *text, size_t len, const char *from)
 {
-	return sb_net_rule_parse(text, len, a->deny, from, add_rule, a, a->err);
+	sb_autofree char *ascii = NULL;
+	int k;
+
+	if (is_ascii(text, len))
+		return sb_net_rule_parse(text, len, a->deny, from, add_rule, a, a->err);
+	k = to_ascii(text, len, &ascii, a->err);
+	if (k < 0)
+		return k;
+	return sb_net_rule_parse(ascii, strlen(ascii), a->deny, from, add_rule, a, a->err);
 }
 
 static int on_group_rule(void *arg, const char *rule, const char *from, struct sb_err *err)
