@@ -233,8 +233,7 @@ bool sb_net_rule_hint(const char *text, size_t len, bool deny, char *out, size_t
 	if (s.len == 0 || memchr(s.p, '\0', s.len))
 		return false;
 	if (!ascii) {
-		(void)snprintf(out, cap, "write a name with other letters in the ASCII form that "
-			       "programs ask for, xn--...");
+		(void)snprintf(out, cap, "write the name alone, or in its ASCII form, xn--...");
 		return true;
 	}
 	if (span(s, "0123456789-+") == s.len) {
