@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "wire/net_hello.h"
 
 static struct rig r;
 static int srv = -1;
@@ -307,6 +308,104 @@ TEST(no_descriptor_left)
 		CHECK(rig_ready(&r, st[i], POLLIN, 1000));
 		sb_fd_close(&st[i]);
 	}
+	cl = rig_stream(&r, "web.example", 5000);
+	rig_say(&r, cl, get);
+	up = rig_accept(&r, srv);
+	CHECK(rig_expect(&r, up, get));
+	sb_fd_close(&cl);
+	sb_fd_close(&up);
+	finish();
+}
+
+/* --- a guest that lies --- */
+
+/* Streams to where no program could have dialled, with everything allowed that a plan can allow. */
+TEST(streams_to_forbidden_places)
+{
+	static const struct {
+		const char *to;
+		uint16_t port;
+		enum sb_net_reason reason;
+	} cases[] = {
+		{ "127.0.0.1", 80, SB_NET_ADDR_FORBIDDEN },
+		{ "127.0.0.1", 3129, SB_NET_ADDR_FORBIDDEN },
+		{ "127.0.0.2", SB_NET_PROXY_PORT, SB_NET_ADDR_FORBIDDEN },
+		{ "::1", SB_NET_PROXY_PORT, SB_NET_ADDR_FORBIDDEN },
+		{ "0.0.0.0", 80, SB_NET_ADDR_FORBIDDEN },
+		{ "::", 80, SB_NET_ADDR_FORBIDDEN },
+		{ "224.0.0.1", 80, SB_NET_ADDR_FORBIDDEN },
+		{ "ff02::1", 80, SB_NET_ADDR_FORBIDDEN },
+		{ "255.255.255.255", 80, SB_NET_ADDR_FORBIDDEN },
+		{ "169.254.169.254", 80, SB_NET_ADDR_FORBIDDEN },
+		{ "fd00:ec2::254", 80, SB_NET_ADDR_FORBIDDEN },
+		{ "::127.0.0.1", 80, SB_NET_ADDR_FORBIDDEN },
+		{ "::ffff:0:127.0.0.1", 80, SB_NET_ADDR_FORBIDDEN },
+		{ "64:ff9b::127.0.0.1", 80, SB_NET_ADDR_FORBIDDEN },
+		{ "64:ff9b::169.254.169.254", 80, SB_NET_ADDR_FORBIDDEN },
+		{ "2002:7f00:1::1", 80, SB_NET_ADDR_FORBIDDEN },
+		{ "192.0.2.1", 80, SB_NET_ADDR_HOST },
+		{ "192.0.2.255", 80, SB_NET_ADDR_HOST },
+		{ "198.18.0.1", 80, SB_NET_NAME_UNKNOWN },
+		{ "198.19.255.255", 80, SB_NET_NAME_UNKNOWN },
+		{ "fd73:656e:6462:6f78::1", 80, SB_NET_NAME_UNKNOWN },
+		{ "fd73:656e:6462:6f78:ffff:ffff:ffff:ffff", 80, SB_NET_NAME_UNKNOWN },
+	};
+
+	for (int mode = 0; mode < 2; mode++) {
+		if (!rig_init(&r, SB_PROVIDER_MICROVM))
+			return;
+		r.plan->net.mode = mode ? SB_NET_OPEN : SB_NET_FILTER;
+		REQUIRE(rig_rule(&r, "0.0.0.0/0") && rig_rule(&r, "[::/0]") && rig_rule(&r, "*:1-65535"));
+		REQUIRE(rig_start(&r));
+		for (size_t i = 0; i < SB_ARRAY_LEN(cases); i++) {
+			int st = rig_stream(&r, cases[i].to, cases[i].port);
+			const struct sb_ipc_net_event *ev = rig_event(&r, SB_NET_EV_CONNECT, i);
+
+			REQUIRE(ev);
+			if (ev->allow || ev->reason != cases[i].reason)
+				t_fail(__FILE__, __LINE__, "%s: %s", cases[i].to,
+				       sb_net_reason_name((enum sb_net_reason)ev->reason));
+			CHECK(rig_ready(&r, st, POLLHUP, 500));
+			sb_fd_close(&st);
+		}
+		CHECK_EQ(r.g.n_conns, 0);
+		rig_done(&r);
+	}
+}
+
+/* Streams opened, half told and given up, and frames of DNS of no length: the next one is served. */
+TEST(storm_of_streams)
+{
+	static const uint8_t dns[20] = { 1, SB_NET_HELLO_DNS };
+	static const uint8_t frames[][4] = { { 0, 0, 1, 0 }, { 0xff, 0xff, 1, 0 } };
+	static const char get[] = "GET / HTTP/1.1\r\nHost: web.example:5000\r\n\r\n";
+	int cl;
+	int up;
+
+	if (!rig_init(&r, SB_PROVIDER_MICROVM))
+		return;
+	(void)rig_pin(&r, "web.example", WEB);
+	REQUIRE(rig_rule(&r, "web.example:5000") && rig_start(&r));
+	srv = rig_serve(WEB, 5000);
+	for (size_t i = 0; i < 600; i++) {
+		uint8_t bytes[20] = { 1, SB_NET_HELLO_TCP, 0x88, 0x13 };
+
+		cl = rig_front_stream(&r);
+		rig_send(&r, cl, bytes, i % 21);
+		if (i % 3 == 0)
+			CHECK_EQ(shutdown(cl, SHUT_WR), 0);
+		sb_fd_close(&cl);
+	}
+	for (size_t i = 0; i < 20; i++) {
+		cl = rig_front_stream(&r);
+		rig_send(&r, cl, dns, sizeof(dns));
+		rig_send(&r, cl, frames[i % 2], 4);
+		CHECK(rig_ready(&r, cl, POLLHUP, 500));
+		sb_fd_close(&cl);
+	}
+	rig_spin(&r, 20);
+	CHECK(!r.stopped);
+	CHECK_EQ(r.g.n_conns, 0);
 	cl = rig_stream(&r, "web.example", 5000);
 	rig_say(&r, cl, get);
 	up = rig_accept(&r, srv);

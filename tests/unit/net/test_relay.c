@@ -699,6 +699,34 @@ static uint32_t dice(uint32_t n)
 	return (seed >> 8) % n;
 }
 
+static void random_tls(int fd)
+{
+	/* a server that wants another hello, and what may come before that */
+	static const uint8_t retry[] = {
+		22,   3,    3,	  0,	44,   2,    0,	  0,	40,   3,    3,	  0xcf, 0x21, 0xad,
+		0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2,
+		0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33,
+		0x9c, 0,    0x13, 1,	0,    0,    0,	  20,	3,    3,    0,	  1,	1,
+	};
+	uint8_t hello[600];
+	size_t len = rig_hello(dice(6) ? "web.example" : "evil.example", false, hello, sizeof(hello));
+
+	switch (dice(5)) {
+	case 0:
+		(void)send(fd, retry, sizeof(retry), MSG_NOSIGNAL);
+		break;
+	case 1:
+		(void)send(fd, retry, dice(sizeof(retry)), MSG_NOSIGNAL);
+		break;
+	case 2:
+		(void)send(fd, hello, dice((uint32_t)len), MSG_NOSIGNAL);
+		break;
+	default:
+		(void)send(fd, hello, len, MSG_NOSIGNAL);
+		break;
+	}
+}
+
 static void random_bytes(int fd)
 {
 	static const char *const texts[] = {
@@ -719,7 +747,9 @@ static void random_bytes(int fd)
 	const char *t = texts[dice(SB_ARRAY_LEN(texts))];
 	size_t len = strlen(t);
 
-	if (dice(6) == 0)
+	if (dice(3) == 0)
+		random_tls(fd);
+	else if (dice(6) == 0)
 		(void)send(fd, zero, dice(sizeof(zero)), MSG_NOSIGNAL);
 	else
 		(void)send(fd, t, dice(4) ? len : dice((uint32_t)len + 1), MSG_NOSIGNAL);
