@@ -234,6 +234,9 @@ CASES.update({
     "H03-nul": lambda: hello("web.example.com\0.evil.example.net"),
     "H05": lambda: raw_http(b"GET http://evil.example.net/who HTTP/1.1\r\nHost: web.example.com\r\nConnection: close\r\n\r\n"),
     "H06": lambda: raw_http(b"GET /who HTTP/1.1\r\nHost: web.example.com\r\n\r\nGET /who HTTP/1.1\r\nHost: api.example.com\r\nConnection: close\r\n\r\n"),
+    "H07": lambda: talk("127.0.0.1", 3128, b"GET http://web.example.com/who HTTP/1.1\r\nHost: web.example.com\r\n\r\n"
+                        b"GET http://evil.example.net/who HTTP/1.1\r\nHost: evil.example.net\r\nConnection: close\r\n\r\n", until=b"evil"),
+    "H19": lambda: raw_http(b"GET /who HTTP/1.1\r\nHost: web.example.com\r\nConnection: close, host\r\n\r\n"),
     "H08-cl-te": lambda: raw_http(b"POST /x HTTP/1.1\r\nHost: web.example.com\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
     "H08-two-cl": lambda: raw_http(b"POST /x HTTP/1.1\r\nHost: web.example.com\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\nabcd"),
     "H08-chunked2": lambda: raw_http(b"POST /x HTTP/1.1\r\nHost: web.example.com\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n"),
