@@ -239,11 +239,10 @@ static enum look first_look(struct conn *c)
 {
 	const uint8_t *p = c->up.buf + c->up.at;
 	size_t len = c->up.len;
-	struct sb_tls_hello h;
 	int old = tls_old_hello(p, len);
 	int stray = tls_stray_record(p, len);
 
-	if (p[0] == SB_TLS_HANDSHAKE && sb_tls_hello_parse(p, len, &h) != -EPROTO) {
+	if (p[0] == SB_TLS_HANDSHAKE && len > 1 && p[1] == 3) {
 		c->insp->kind = INSP_TLS;
 		return tls_up(c);
 	}

@@ -12,6 +12,8 @@
 #include "wire/tls_hello.h"
 
 #define RECORD_HEAD 5
+#define ALERT 21
+#define CLIENT_HELLO 1
 #define SERVER_HELLO 2
 #define RANDOM_AT (RECORD_HEAD + 4 + 2) /* behind the head of the message and the version */
 #define RANDOM_LEN 32
@@ -21,25 +23,33 @@ static size_t be16(const uint8_t *p)
 	return (size_t)p[0] << 8 | p[1];
 }
 
+/* The version of a record is to be ignored (RFC 8446 5.1): a hello or a warning under another. */
+static int odd_version(const uint8_t *p, size_t len)
+{
+	if (p[0] != SB_TLS_HANDSHAKE && p[0] != ALERT)
+		return -1;
+	if (len <= RECORD_HEAD)
+		return 0;
+	if (p[0] == ALERT)
+		return be16(p + 3) == 2 && p[RECORD_HEAD] <= 2 ? 1 : -1;
+	return be16(p + 3) > 0 && be16(p + 3) <= 16384 && p[RECORD_HEAD] == CLIENT_HELLO ? 1 : -1;
+}
+
 int tls_stray_record(const uint8_t *p, size_t len)
 {
-	static const uint8_t most[RECORD_HEAD] = { 24, 3, 4, 0, 2 };
-	static const uint8_t least[RECORD_HEAD] = { 20, 3, 0, 0, 0 };
-
-	for (size_t i = 0; i < RECORD_HEAD; i++) {
-		if (i == len)
-			return 0;
-		if (p[i] < least[i] || p[i] > most[i])
-			return -1;
-	}
-	return p[0] == SB_TLS_HANDSHAKE ? -1 : 1;
+	if (p[0] < 20 || p[0] > 24)
+		return -1;
+	if (len > 2 && (p[1] != 3 || p[2] > 4))
+		return odd_version(p, len);
+	if (len < RECORD_HEAD)
+		return 0;
+	return p[0] != SB_TLS_HANDSHAKE && be16(p + 3) <= 2 ? 1 : -1;
 }
 
 int tls_old_hello(const uint8_t *p, size_t len)
 {
 	/* length with its upper bit; CLIENT-HELLO; version; lengths of ciphers, session, challenge */
-	if (!(p[0] & 0x80) || (len > 2 && p[2] != 1) || (len > 3 && p[3] != 3) ||
-	    (len > 4 && p[4] > 4))
+	if (!(p[0] & 0x80) || (len > 2 && p[2] != 1) || (len > 3 && p[3] != 3))
 		return -1;
 	if (len < 11)
 		return 0;

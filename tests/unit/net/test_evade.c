@@ -86,7 +86,12 @@ TEST(hello_of_ssl_2)
 				    "\x00\xc0\x2f\x00\x00\x2f"
 				    "0123456789abcdef0123456789abcdef";
 
+	static const char newer[] = "\x80\x2f\x01\x03\xff\x00\x06\x00\x00\x00\x20"
+				    "\x00\xc0\x2f\x00\x00\x2f"
+				    "0123456789abcdef0123456789abcdef";
+
 	first_bytes(hello, sizeof(hello) - 1, SB_NET_TLS_NO_NAME);
+	first_bytes(newer, sizeof(newer) - 1, SB_NET_TLS_NO_NAME);
 	first_bytes(other, sizeof(other) - 1, SB_NET_OK); /* its lengths do not fit */
 	first_bytes("\x94\x00\x01\xa3" "foo", 7, SB_NET_OK);
 }
@@ -106,6 +111,20 @@ TEST(records_before_the_hello)
 			    len[i] + rig_hello("evil.example", false, out + len[i], 600),
 			    SB_NET_TLS_MALFORMED);
 	}
+	/* the version of a record is to be ignored, and Go's server does */
+	for (size_t i = 0; i < 2; i++) {
+		static const char alert[] = "\x15\x02\x01\x00\x02\x01\x5a";
+		size_t skip = i ? sizeof(alert) - 1 : 0;
+		uint8_t out[700];
+		size_t n;
+
+		memcpy(out, alert, skip);
+		n = skip + rig_hello("evil.example", false, out + skip, 600);
+		out[skip + 1] = 2;
+		first_bytes((const char *)out, n, SB_NET_TLS_MALFORMED);
+	}
+	first_bytes("\x16\x02\x01\x00\x05\x02hello", 11, SB_NET_OK);
+	first_bytes("\x15\x02\x01\x00\x05\x01hello", 11, SB_NET_OK);
 	/* a message of 789 bytes in a protocol with lengths in front */
 	first_bytes("\x15\x03\x00\x00\x07\x01\x00\x00", 8, SB_NET_OK);
 }
