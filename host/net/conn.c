@@ -770,6 +770,7 @@ static enum look hello_look(struct conn *c)
 		return LOOK_ON;
 	}
 	way_drop(&c->up, SB_NET_HELLO_LEN);
+	c->g->bytes -= c->up.bytes; /* the hello, and nothing else */
 	c->up.bytes = 0;
 	c->look_by = 0;
 	if (h.kind == SB_NET_HELLO_DNS) {

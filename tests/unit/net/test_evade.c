@@ -287,6 +287,34 @@ TEST(budget_of_a_host_behind_the_proxy)
 	finish();
 }
 
+/* The destination that a micro-VM's relay says first is none of the guest's bytes. */
+TEST(budget_of_a_session_of_streams)
+{
+	static const char thirty[] = "012345678901234567890123456789";
+	int cl;
+	int up;
+
+	if (!rig_init(&r, SB_PROVIDER_MICROVM))
+		return;
+	r.plan->net.session_bytes = 60;
+	(void)rig_pin(&r, "web.example", WEB);
+	REQUIRE(rig_rule(&r, "web.example:5000/any") && rig_start(&r));
+	srv = rig_serve(WEB, 5000);
+	for (int i = 0; i < 2; i++) {
+		cl = rig_stream(&r, "web.example", 5000);
+		up = rig_accept(&r, srv);
+		rig_say(&r, cl, thirty);
+		CHECK(rig_expect(&r, up, thirty));
+		sb_fd_close(&cl);
+		sb_fd_close(&up);
+		rig_spin(&r, 5);
+	}
+	cl = rig_stream(&r, "web.example", 5000);
+	CHECK(rig_ready(&r, cl, POLLHUP, 500));
+	sb_fd_close(&cl);
+	finish();
+}
+
 /* --- descriptors --- */
 
 /* No descriptor is left for a stream, or for who wants to look: that one is lost, nothing else. */
