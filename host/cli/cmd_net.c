@@ -317,16 +317,17 @@ static int view(const struct net *n, struct sb_err *err)
 	r = ask_list(n, true, &end, err);
 	while (r == 0 && n->follow && fflush(stdout) == 0) {
 		sb_automsg struct sb_ipc_msg msg = { 0 };
-		const void *p;
+		const struct sb_ipc_net_event *ev;
+		size_t n_ev;
 
 		r = sb_ipc_recv(n->sock, &msg);
 		if (r == SB_IPC_EOF)
 			return 0;
 		if (r < 0)
 			return sb_err_set(err, r, "the net gate: %s", strerror(-r));
-		p = sb_ipc_get(&msg, sizeof(struct sb_ipc_net_event), 0);
-		if (msg.type == SB_IPC_NET_EVENT && p)
-			print_event(n, p);
+		n_ev = sb_ipc_get_events(&msg, &ev);
+		for (size_t i = 0; i < n_ev; i++)
+			print_event(n, &ev[i]);
 	}
 	return r;
 }

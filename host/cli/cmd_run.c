@@ -197,6 +197,8 @@ static void on_message(struct sb_io *io, uint32_t events)
 {
 	struct run *r = io->owner;
 	sb_automsg struct sb_ipc_msg msg = { 0 };
+	const struct sb_ipc_net_event *ev;
+	size_t n_ev;
 	const void *p;
 	int k = sb_ipc_recv(r->sock, &msg);
 
@@ -219,11 +221,13 @@ static void on_message(struct sb_io *io, uint32_t events)
 			send_size(r);
 		break;
 	case SB_IPC_NET_EVENT:
-		p = sb_ipc_get(&msg, sizeof(struct sb_ipc_net_event), 0);
-		if (p && r->events)
-			cli_event_network(p);
-		else if (p && r->summary)
-			summary_add(r->summary, p);
+		n_ev = sb_ipc_get_events(&msg, &ev);
+		for (size_t i = 0; i < n_ev; i++) {
+			if (r->events)
+				cli_event_network(&ev[i]);
+			else if (r->summary)
+				summary_add(r->summary, &ev[i]);
+		}
 		break;
 	case SB_IPC_DONE:
 		p = sb_ipc_get(&msg, sizeof(struct sb_ipc_done), 0);

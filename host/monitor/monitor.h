@@ -57,8 +57,8 @@ struct monitor {
 	int viewers; /* owned; listening socket "net.sock" of the session's directory */
 	struct sb_io gate_io;
 	struct sb_io viewers_io;
-	struct sb_ipc_net_event held; /* not yet taken by the command line; the gate waits */
-	bool have_held;
+	struct sb_ipc_net_event held[SB_IPC_NET_EVENTS]; /* not yet taken by the command line */
+	size_t n_held; /* > 0: the gate waits */
 	bool gate_up; /* the gate said that it serves */
 	int std[3]; /* the user's descriptors until the channel has them */
 	int console;
@@ -107,7 +107,7 @@ void mon_kill(struct mon_child *c);
 /* Everything but the gate itself, which is started at the first connection, question or viewer.
  * @ret_front: the other end of the gate's front socket, owned by the caller */
 SB_MUST_CHECK int mon_open_gate(struct monitor *m, int *ret_front, struct sb_err *err);
-/* The command line may take more: pass the held event on and read the gate again. */
+/* The command line may take more: pass the held events on and read the gate again. */
 void mon_gate_resume(struct monitor *m);
 /* The guest is gone: let the gate tell what it holds and leave. */
 void mon_gate_leave(struct monitor *m);

@@ -2,7 +2,7 @@
  * The monitor's side of the net gate. Most commands never use the network, so the gate is started
  * when somebody first asks for it: the front socket (micro-VM) or one of the sandbox's listening
  * sockets (namespace) becomes readable, or a viewer comes. Until then connections wait in the
- * backlog, and nothing is read here. A gate that cannot be started ends the session. Its events go on to the command line, one at a time: when the command line does not
+ * backlog, and nothing is read here. A gate that cannot be started ends the session. Its events go on to the command line, as they come: when the command line does not
  * take one, the gate is not read until it does, and the gate merges and counts meanwhile. So a stuck
  * reader costs no memory here and never blocks the monitor.
  */
@@ -21,24 +21,34 @@
 #define DRAIN_MAX 4096 /* messages of a gate that has ended; its socket holds fewer */
 
 /* Return: whether the gate may be read on. */
-static bool pass_event(struct monitor *m, const struct sb_ipc_net_event *ev)
+static bool pass_events(struct monitor *m, const struct sb_ipc_net_event *ev, size_t n)
 {
-	int r = m->cli_gone ? 0 : sb_ipc_send(m->cli, SB_IPC_NET_EVENT, ev, sizeof(*ev), NULL, 0);
+	int r = m->cli_gone ? 0 : sb_ipc_send(m->cli, SB_IPC_NET_EVENT, ev, n * sizeof(*ev), NULL, 0);
 
 	if (r == -EAGAIN) {
-		m->held = *ev;
-		m->have_held = true;
+		memmove(m->held, ev, n * sizeof(*ev));
+		m->n_held = n;
 		return false;
 	}
 	if (r < 0)
-		sb_debug("an event was lost: %s", strerror(-r));
+		sb_debug("events were lost: %s", strerror(-r));
 	return true;
+}
+
+static bool pass_held(struct monitor *m)
+{
+	size_t n = m->n_held;
+
+	m->n_held = 0;
+	return n == 0 || pass_events(m, m->held, n);
 }
 
 /* Return: 0; 1 = held; -EBADMSG. */
 static int on_gate_message(struct monitor *m, const struct sb_ipc_msg *msg)
 {
+	const struct sb_ipc_net_event *ev;
 	const void *p;
+	size_t n;
 
 	switch (msg->type) {
 	case SB_IPC_NET_UP:
@@ -47,10 +57,10 @@ static int on_gate_message(struct monitor *m, const struct sb_ipc_msg *msg)
 		m->gate_up = true;
 		return 0;
 	case SB_IPC_NET_EVENT:
-		p = sb_ipc_get(msg, sizeof(struct sb_ipc_net_event), 0);
-		if (!p)
+		n = sb_ipc_get_events(msg, &ev);
+		if (n == 0)
 			return -EBADMSG;
-		return pass_event(m, p) ? 0 : 1;
+		return pass_events(m, ev, n) ? 0 : 1;
 	case SB_IPC_FAILED: {
 		struct sb_ipc_failed f;
 
@@ -104,10 +114,7 @@ static void on_gate(struct sb_io *io, uint32_t events)
 
 void mon_gate_resume(struct monitor *m)
 {
-	if (!m->have_held)
-		return;
-	m->have_held = false;
-	if (!pass_event(m, &m->held))
+	if (m->n_held == 0 || !pass_held(m))
 		return;
 	if (!m->cli_gone && sb_io_want(&m->cli_io, EPOLLIN) < 0)
 		sb_debug("the command line's socket cannot be watched");
@@ -150,20 +157,20 @@ void mon_gate_drain(struct monitor *m)
 	if (m->gate < 0)
 		return;
 	if (!m->cli_gone && sb_fd_set_nonblock(m->cli, false) == 0) {
-		if (m->have_held)
-			(void)pass_event(m, &m->held);
+		(void)pass_held(m);
 		for (int i = 0; i < DRAIN_MAX; i++) {
 			sb_automsg struct sb_ipc_msg msg = { 0 };
-			const void *p;
+			const struct sb_ipc_net_event *ev;
+			size_t n;
 
 			if (sb_ipc_recv(m->gate, &msg) != 0)
 				break;
-			p = sb_ipc_get(&msg, sizeof(struct sb_ipc_net_event), 0);
-			if (msg.type == SB_IPC_NET_EVENT && p)
-				(void)pass_event(m, p);
+			n = sb_ipc_get_events(&msg, &ev);
+			if (n > 0)
+				(void)pass_events(m, ev, n);
 		}
 	}
-	m->have_held = false;
+	m->n_held = 0;
 	sb_fd_close(&m->gate);
 }
 

@@ -720,7 +720,6 @@ void conn_accepted(struct gate *g, int *fd)
 	struct sb_addr a;
 	struct conn *c;
 	uint16_t port;
-	int one = 1;
 
 	if (dialled(*fd, &a, &port) < 0) {
 		sb_fd_close(fd);
@@ -735,7 +734,7 @@ void conn_accepted(struct gate *g, int *fd)
 		turn_away(g, fd, &a, port, true, SB_NET_INTERNAL);
 		return;
 	}
-	(void)setsockopt(c->client.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	/* TCP_NODELAY comes from the listening socket */
 	route(c, &a, port);
 	if (c->kick)
 		relay_run(c, true, true);

@@ -1,8 +1,9 @@
 /*
- * Theory of operation. The first refusal of its kind (also the first answer to a question) is told
- * at once and opens a slot for the rest of the window of 250 ms; equal ones only count in the slot
+ * Theory of operation. Events gather for BATCH_NS, so that a connection does not wait while the
+ * monitor is woken for it. The first refusal of its kind (also the first answer to a question) is
+ * told with the next batch and opens a slot for the rest of the window of 250 ms; equal ones only count in the slot
  * and are told as one event when the window ends. What the monitor's socket does not take waits in
- * a ring; what the ring does not take is counted, for allowed and refused ones apart, and told as
+ * the ring; what the ring does not take is counted, for allowed and refused ones apart, and told as
  * LOST as soon as there is room. A guest chooses how many events there are, never how much memory
  * they take, and no event vanishes without being counted.
  */
@@ -18,6 +19,8 @@
 #define MERGE_NS 250000000U
 #define MERGE_SLOTS 64
 #define QUEUE_MAX 256
+#define BATCH_NS 2000000U
+#define BATCH_MAX 64 /* events that do not wait for the end of it */
 #define RETRY_NS 20000000U /* the socket is shared with gate.c, so its room is asked for by clock */
 
 struct slot {
@@ -29,12 +32,13 @@ struct events {
 	struct gate *g;
 	struct slot *slots; /* MERGE_SLOTS, while a window is open */
 	size_t n_slots;
-	struct sb_ipc_net_event *queue; /* ring of QUEUE_MAX, while something waits */
+	struct sb_ipc_net_event *queue; /* ring of QUEUE_MAX, from the first event on */
 	size_t head;
 	size_t n;
 	uint64_t lost[2]; /* refused, allowed */
 	struct sb_timer merge;
 	struct sb_timer retry;
+	bool blocked; /* the monitor's socket was full when it was last tried */
 	bool closed; /* the monitor is gone; gate.c learns it from its own reading */
 };
 
@@ -63,13 +67,13 @@ static struct events *events_of(struct gate *g)
 }
 
 /* Return: 0; -EAGAIN. A dead monitor takes everything: the session is over. */
-static int to_monitor(struct events *e, const struct sb_ipc_net_event *ev)
+static int to_monitor(struct events *e, const struct sb_ipc_net_event *ev, size_t n)
 {
 	int r;
 
 	if (e->closed)
 		return 0;
-	r = sb_ipc_send(e->g->ipc, SB_IPC_NET_EVENT, ev, sizeof(*ev), NULL, 0);
+	r = sb_ipc_send(e->g->ipc, SB_IPC_NET_EVENT, ev, n * sizeof(*ev), NULL, 0);
 	if (r == -EAGAIN || r == -ENOBUFS || r == -ENOMEM)
 		return -EAGAIN;
 	if (r < 0)
@@ -86,7 +90,7 @@ static bool lost_to(struct events *e, size_t allow)
 
 	if (ev.count == 0)
 		return true;
-	if (to_monitor(e, &ev) < 0)
+	if (to_monitor(e, &ev, 1) < 0)
 		return false;
 	e->lost[allow] = 0;
 	return true;
@@ -96,38 +100,47 @@ static bool lost_to(struct events *e, size_t allow)
 static bool drain(struct events *e)
 {
 	while (e->n > 0) {
-		if (to_monitor(e, &e->queue[e->head]) < 0)
+		size_t n = SB_MIN(SB_MIN(e->n, QUEUE_MAX - e->head), (size_t)SB_IPC_NET_EVENTS);
+
+		if (to_monitor(e, &e->queue[e->head], n) < 0)
 			return false;
-		e->head = (e->head + 1) % QUEUE_MAX;
-		e->n--;
+		e->head = (e->head + n) % QUEUE_MAX;
+		e->n -= n;
 	}
-	free(sb_take(&e->queue));
+	e->head = 0; /* the same few pages each time */
 	return lost_to(e, 0) && lost_to(e, 1);
+}
+
+static void on_retry(struct sb_timer *t);
+
+static void flush(struct events *e)
+{
+	sb_timer_del(&e->retry);
+	e->blocked = !drain(e);
+	if (e->blocked)
+		sb_timer_set(e->g->loop, &e->retry, RETRY_NS, on_retry, e);
 }
 
 static void on_retry(struct sb_timer *t)
 {
-	struct events *e = t->owner;
-
-	if (!drain(e))
-		sb_timer_set(e->g->loop, &e->retry, RETRY_NS, on_retry, e);
+	flush(t->owner);
 }
 
 static void push(struct events *e, const struct sb_ipc_net_event *ev)
 {
 	viewer_event(e->g, ev);
-	if (e->n == 0 && e->lost[0] == 0 && e->lost[1] == 0 && to_monitor(e, ev) == 0)
-		return;
-	if (!e->queue) {
+	if (!e->queue)
 		e->queue = calloc(QUEUE_MAX, sizeof(*e->queue));
-		e->head = 0;
-	}
 	if (e->queue && e->n < QUEUE_MAX)
 		e->queue[(e->head + e->n++) % QUEUE_MAX] = *ev;
 	else
 		e->lost[ev->allow != 0] += ev->count;
-	if (!e->retry.active)
-		sb_timer_set(e->g->loop, &e->retry, RETRY_NS, on_retry, e);
+	if (e->blocked)
+		return; /* the retry is due anyway */
+	if (e->n >= BATCH_MAX)
+		flush(e);
+	else if (!e->retry.active)
+		sb_timer_set(e->g->loop, &e->retry, BATCH_NS, on_retry, e);
 }
 
 static void flush_slots(struct events *e)

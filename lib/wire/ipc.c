@@ -130,3 +130,15 @@ const void *sb_ipc_get(const struct sb_ipc_msg *msg, size_t len, size_t n_fds)
 {
 	return msg->len == len && msg->n_fds == n_fds ? msg->data : NULL;
 }
+
+size_t sb_ipc_get_events(const struct sb_ipc_msg *msg, const struct sb_ipc_net_event **ret)
+{
+	const size_t one = sizeof(struct sb_ipc_net_event);
+
+	_Static_assert(SB_IPC_NET_EVENTS * sizeof(struct sb_ipc_net_event) <= SB_IPC_MAX_LEN,
+		       "a whole message of events");
+	if (msg->type != SB_IPC_NET_EVENT || msg->n_fds != 0 || msg->len % one != 0)
+		return 0;
+	*ret = (const struct sb_ipc_net_event *)(const void *)msg->data;
+	return msg->len / one;
+}

@@ -43,7 +43,7 @@ enum sb_ipc_type {
 	SB_IPC_NET_CLIENT = 65, /* empty; fd: socket of a viewer (sendbox net), same framing */
 	/* net gate -> monitor (-> cli, except NET_UP) */
 	SB_IPC_NET_UP = 72,    /* empty: jailed and serving */
-	SB_IPC_NET_EVENT = 73, /* struct sb_ipc_net_event */
+	SB_IPC_NET_EVENT = 73, /* 1 to SB_IPC_NET_EVENTS struct sb_ipc_net_event */
 	/* front socket -> net gate */
 	SB_IPC_NET_LISTEN = 80, /* namespace, once: empty; fds: tcp4, tcp6, udp4, udp6, or tcp4,
 				 * udp4 where there is no IPv6: listening and bound inside the
@@ -69,6 +69,7 @@ struct sb_ipc_net_start {
 	uint8_t signature[64]; /* over the plan */
 	uint8_t public_key[32]; /* also verifies amendments */
 };
+#define SB_IPC_NET_EVENTS 6 /* in one message */
 enum sb_net_event_kind {
 	SB_NET_EV_NONE = 0,
 	SB_NET_EV_CONNECT = 1, /* a connection was decided (and, allowed, is established) */
@@ -211,6 +212,9 @@ SB_MUST_CHECK int sb_ipc_send(int sock, uint16_t type, const void *data, size_t 
 SB_MUST_CHECK int sb_ipc_recv(int sock, struct sb_ipc_msg *msg);
 void sb_ipc_msg_done(struct sb_ipc_msg *msg); /* closes descriptors not taken, wipes data */
 #define sb_automsg SB_CLEANUP(sb_ipc_msg_done)
+
+/* The events of a NET_EVENT message. Return: how many; 0 when it is none or malformed. */
+size_t sb_ipc_get_events(const struct sb_ipc_msg *msg, const struct sb_ipc_net_event **ret);
 
 /* The payload if it has exactly this size and this many descriptors came along; else NULL. */
 const void *sb_ipc_get(const struct sb_ipc_msg *msg, size_t len, size_t n_fds);

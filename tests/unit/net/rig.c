@@ -236,18 +236,20 @@ static void take_events(struct rig *r)
 	for (;;) {
 		sb_automsg struct sb_ipc_msg msg;
 		const struct sb_ipc_net_event *ev;
+		size_t n;
 
 		msg.n_fds = 0;
 		if (sb_ipc_recv(r->monitor, &msg) != 0)
 			return;
-		ev = sb_ipc_get(&msg, sizeof(*ev), 0);
 		if (msg.type == SB_IPC_FAILED)
 			r->stopped = true;
-		if (msg.type == SB_IPC_NET_EVENT && ev && ev->kind < 8)
-			r->told[ev->kind][ev->allow != 0] += ev->count;
-		if (msg.type == SB_IPC_NET_EVENT && ev && r->n_ev < RIG_EVENTS &&
-		    ev->kind != SB_NET_EV_DNS)
-			r->ev[r->n_ev++] = *ev;
+		n = sb_ipc_get_events(&msg, &ev);
+		for (size_t i = 0; i < n; i++) {
+			if (ev[i].kind < 8)
+				r->told[ev[i].kind][ev[i].allow != 0] += ev[i].count;
+			if (r->n_ev < RIG_EVENTS && ev[i].kind != SB_NET_EV_DNS)
+				r->ev[r->n_ev++] = ev[i];
+		}
 	}
 }
 
