@@ -24,8 +24,8 @@ bool http_quiet(const struct conn *c)
 		return false;
 	if (c->phase == CONN_PROXY)
 		return true;
-	if (c->phase == CONN_OPENING) /* no server yet; but who has not asked gets no response */
-		return c->asked || c->cleared || c->up.len > 0;
+	if (c->phase == CONN_OPENING) /* no server yet; the request, if it has not come, is under way */
+		return true;
 	return i && !i->lost && i->flight == 0 && c->down.through == 0;
 }
 

@@ -52,6 +52,7 @@ int inspect_begin(struct conn *c)
 	switch (proto) {
 	case SB_PROTO_HTTPS:
 		c->insp->kind = INSP_TLS;
+		c->say = SAY_TLS;
 		conn_look_within(c, &c->look_by, conn_look_ns);
 		break;
 	case SB_PROTO_HTTP:
