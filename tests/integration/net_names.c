@@ -164,16 +164,20 @@ static void on_peer(struct sb_io *io, uint32_t events)
 {
 	struct sb_ipc_msg m = { 0 };
 	const struct sb_ipc_net_event *ev;
+	size_t n;
 
 	(void)io;
 	(void)events;
 	if (sb_ipc_recv(peer, &m) != 0)
 		check(false, "the gate's end");
-	ev = sb_ipc_get(&m, sizeof(*ev), 0);
-	check(ev != NULL, "event");
-	(void)printf("event %u %s %s %u %llu %s\n", ev->kind, ev->allow ? "allow" : "deny",
-		     ev->allow ? "ok" : sb_net_reason_name((enum sb_net_reason)ev->reason),
-		     ev->dns_type, (unsigned long long)ev->count, ev->name[0] ? ev->name : "-");
+	n = sb_ipc_get_events(&m, &ev);
+	check(n > 0, "event");
+	for (; n > 0; n--, ev++)
+		(void)printf("event %u %s %s %u %llu %s\n", ev->kind, ev->allow ? "allow" : "deny",
+			     ev->allow ? "ok" :
+					 sb_net_reason_name((enum sb_net_reason)ev->reason),
+			     ev->dns_type, (unsigned long long)ev->count,
+			     ev->name[0] ? ev->name : "-");
 	sb_ipc_msg_done(&m);
 }
 
