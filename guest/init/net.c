@@ -151,7 +151,8 @@ static int set_rules(struct sb_err *err)
 		e = sb_nl_send(fd, &m, &seq);
 	if (e == -ENOENT || e == -EOPNOTSUPP || e == -EPROTONOSUPPORT)
 		return sb_err_set(err, e, "cannot set up the guest's network: this kernel lacks "
-				  "nf_tables with tproxy (modules nf_tables and nft_tproxy): %s: %s",
+				  "nf_tables with tproxy (modules nf_tables and nft_tproxy; "
+				  "--no-network does without): %s: %s",
 				  sb_nft_step(seq), strerror(-e));
 	return e < 0 ? sb_err_set(err, e, "cannot set up the guest's network: %s: %s",
 				  sb_nft_step(seq), strerror(-e)) : 0;
