@@ -49,7 +49,8 @@ prepare() {
 			src=${SENDBOX_KERNELS:-${HOME}/.cache/sendbox/kernels}
 			[ -d "$src" ] || src=/usr/lib/sendbox/kernels
 			if [ -d "$src" ]; then cp -a --reflink=auto "$src" "$home/cache/kernels"; fi
-			[ "$who" = user ] && chown -R $uid_user:$uid_user "$home"
+			if [ "$who" = user ]; then chown -R $uid_user:$uid_user "$home"
+			elif [ "$(id -u)" = 0 ]; then chown -R 0:0 "$home"; fi
 		done
 		exit 0
 	) 9>"$T/lock" || { echo "Bail out! cannot install for the tests"; exit 1; }
