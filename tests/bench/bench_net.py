@@ -8,6 +8,7 @@ import glob
 import json
 import os
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -26,6 +27,7 @@ os.chmod(work, 0o755)
 shutil.copy(tool, work + "/net_load")
 os.chmod(work + "/net_load", 0o755)
 started = []
+signal.signal(signal.SIGTERM, lambda *a: sys.exit(1))  # the servers are ended then, too
 
 
 def put(**k):
