@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -81,14 +80,6 @@ int conns_new(struct gate *g)
 	}
 	g->conns_priv = sb_take(&p);
 	return 0;
-}
-
-static uint64_t real_ns(void)
-{
-	struct timespec ts;
-
-	sb_assert(clock_gettime(CLOCK_REALTIME, &ts) == 0);
-	return (uint64_t)ts.tv_sec * 1000000000U + (uint64_t)ts.tv_nsec;
 }
 
 /* --- budgets --- */
@@ -237,7 +228,7 @@ static struct conn *conn_new(struct gate *g, int *fd, bool tcp)
 	c->ev.via = SB_NET_VIA_DIRECT;
 	c->ev.kind = SB_NET_EV_CONNECT;
 	c->last_ns = sb_now_ns();
-	c->opened_ns = real_ns();
+	c->opened_ns = sb_real_ns();
 	c->ev.id = ++g->next_id;
 	c->next = g->conns;
 	c->link = &g->conns;
@@ -667,7 +658,7 @@ void conn_leave(struct conn *c)
 	c->ev = (struct sb_ipc_net_event){ .id = ++c->g->next_id,
 					   .kind = SB_NET_EV_CONNECT,
 					   .via = SB_NET_VIA_HTTP };
-	c->opened_ns = real_ns();
+	c->opened_ns = sb_real_ns();
 }
 
 /* --- where the guest's connections come in --- */

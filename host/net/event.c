@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/fd.h"
 #include "base/log.h"
@@ -41,14 +40,6 @@ struct events {
 	bool blocked; /* the monitor's socket was full when it was last tried */
 	bool closed; /* the monitor is gone; gate.c learns it from its own reading */
 };
-
-static uint64_t real_ns(void)
-{
-	struct timespec ts;
-
-	sb_assert(clock_gettime(CLOCK_REALTIME, &ts) == 0);
-	return (uint64_t)ts.tv_sec * 1000000000U + (uint64_t)ts.tv_nsec;
-}
 
 static struct events *events_of(struct gate *g)
 {
@@ -85,7 +76,7 @@ static bool lost_to(struct events *e, size_t allow)
 {
 	struct sb_ipc_net_event ev = { .kind = SB_NET_EV_LOST,
 				       .allow = (uint8_t)allow,
-				       .time_ns = real_ns(),
+				       .time_ns = sb_real_ns(),
 				       .count = e->lost[allow] };
 
 	if (ev.count == 0)
@@ -224,7 +215,7 @@ void event_send(struct gate *g, const struct sb_ipc_net_event *ev)
 	struct events *e = events_of(g);
 
 	if (copy.time_ns == 0)
-		copy.time_ns = real_ns();
+		copy.time_ns = sb_real_ns();
 	if (copy.count == 0)
 		copy.count = 1;
 	copy.name[sizeof(copy.name) - 1] = '\0';

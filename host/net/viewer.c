@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/fd.h"
 #include "net/gate.h"
@@ -99,13 +98,11 @@ static int lost_send(struct viewer *v, size_t allow)
 	struct sb_ipc_net_event ev = { .kind = SB_NET_EV_LOST,
 				       .allow = (uint8_t)allow,
 				       .count = v->lost[allow] };
-	struct timespec ts;
 	int r;
 
 	if (ev.count == 0)
 		return 0;
-	sb_assert(clock_gettime(CLOCK_REALTIME, &ts) == 0);
-	ev.time_ns = (uint64_t)ts.tv_sec * 1000000000U + (uint64_t)ts.tv_nsec;
+	ev.time_ns = sb_real_ns();
 	r = sb_ipc_send(v->fd, SB_IPC_NET_EVENT, &ev, sizeof(ev), NULL, 0);
 	if (r == 0)
 		v->lost[allow] = 0;

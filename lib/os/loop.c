@@ -32,12 +32,22 @@ struct sb_loop {
 	int status;
 };
 
-uint64_t sb_now_ns(void)
+static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec ts;
 
-	sb_assert(clock_gettime(CLOCK_MONOTONIC, &ts) == 0);
+	sb_assert(clock_gettime(clock, &ts) == 0);
 	return (uint64_t)ts.tv_sec * 1000000000U + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t sb_now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+uint64_t sb_real_ns(void)
+{
+	return clock_ns(CLOCK_REALTIME);
 }
 
 int sb_loop_new(struct sb_loop **ret)

@@ -60,6 +60,7 @@ void sb_timer_set(struct sb_loop *l, struct sb_timer *t, uint64_t delay_ns, sb_t
 		  void *owner);
 void sb_timer_del(struct sb_timer *t);
 
-uint64_t sb_now_ns(void); /* CLOCK_MONOTONIC */
+uint64_t sb_now_ns(void);  /* CLOCK_MONOTONIC */
+uint64_t sb_real_ns(void); /* CLOCK_REALTIME, for records */
 
 #endif
