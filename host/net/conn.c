@@ -22,7 +22,9 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "crypto/crypto.h"
 #include "net/conn.h"
+#include "net/hash.h"
 #include "wire/net_hello.h"
 #include "wire/socks.h"
 #include "wire/tls_hello.h"
@@ -49,6 +51,7 @@ struct conns {
 	uint64_t sweep_at; /* when it is set: for when */
 	struct tally *tallies[TALLY_BUCKETS];
 	uint32_t n_tallies;
+	uint64_t key[2]; /* of their hash */
 	struct sb_ipc_net_flow *ring; /* owned; RING */
 	uint64_t n_closed;            /* all so far; modulo RING: the next place */
 };
@@ -70,6 +73,7 @@ int conns_new(struct gate *g)
 
 	if (!p)
 		return -ENOMEM;
+	sb_random(p->key, sizeof(p->key));
 	r = relay_new(g, &p->relay);
 	if (r < 0)
 		return r;
@@ -88,13 +92,10 @@ int conns_new(struct gate *g)
 static struct tally *tally_get(struct gate *g, const char *name)
 {
 	struct conns *p = priv(g);
+	size_t h = hash_name(p->key, name) % TALLY_BUCKETS;
 	size_t len = strlen(name);
-	uint32_t h = 2166136261U;
 	struct tally *t;
 
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ (uint8_t)name[i]) * 16777619U;
-	h %= TALLY_BUCKETS;
 	for (t = p->tallies[h]; t; t = t->next)
 		if (strcmp(t->name, name) == 0)
 			return t;
