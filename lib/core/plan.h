@@ -11,6 +11,7 @@
  * struct sb_plan owns everything it points to; sb_plan_free releases it.
  */
 #include "base/err.h"
+#include "core/cmd_policy.h"
 #include "core/net_policy.h"
 
 #define SB_PLAN_VERSION 1
@@ -41,6 +42,63 @@ enum sb_mount_mode {
 	SB_MOUNT_RW = 2,
 };
 
+enum sb_profile {
+	SB_PROFILE_NONE = 0,
+	SB_PROFILE_STRICT = 1,  /* for programs that only read and compute */
+	SB_PROFILE_DEFAULT = 2, /* for agents and their tools */
+	SB_PROFILE_BUILD = 3,   /* for compilers, test runners, debuggers */
+};
+enum sb_guard_mode {
+	SB_GUARD_NONE = 0,
+	SB_GUARD_READONLY = 1, /* may be read; not written, made, renamed or removed */
+	SB_GUARD_HIDDEN = 2,   /* is not there, and cannot be made */
+};
+enum sb_decision {
+	SB_DECISION_NOT_ASKED = 0,
+	SB_DECISION_ENFORCED = 1,
+	SB_DECISION_REJECTED = 2,
+};
+
+#define SB_PLAN_MAX_PARTS 64
+#define SB_PLAN_MAX_GUARDS 256
+#define SB_PLAN_MAX_FEATURES 64
+#define SB_PLAN_MAX_SYSCALLS 128
+#define SB_PLAN_NO_LIMIT UINT64_MAX
+
+struct sb_plan_part { /* a file of the host that decides something, by content */
+	char *role;   /* unique: "config:project", "executable:monitor", "bundle:manifest", ... */
+	char *path;   /* absolute */
+	uint8_t sha256[32];
+};
+struct sb_plan_env {
+	char *name;
+	uint8_t sha256[32]; /* of the value's bytes */
+	char *value; /* not part of the plan's bytes: travels beside it; NULL until filled in */
+};
+struct sb_plan_guard {
+	char *path; /* absolute in the guest, inside a read-write mount; need not exist */
+	enum sb_guard_mode mode;
+};
+struct sb_plan_rlimits { /* SB_PLAN_NO_LIMIT = as the profile has it */
+	uint64_t fsize;  /* bytes */
+	uint64_t as;     /* bytes */
+	uint64_t data;   /* bytes */
+	uint64_t stack;  /* bytes */
+	uint64_t cpu;    /* seconds */
+	uint64_t memlock; /* bytes */
+};
+struct sb_plan_feature {
+	char *name;
+	enum sb_decision decision;
+	char *mechanism; /* for people; "" when not asked for */
+};
+struct sb_plan_bundle { /* what the guest is made of */
+	char *origin;               /* "local build" or the release's name */
+	uint64_t sequence;          /* release sequence, > 0 */
+	uint8_t manifest_sha256[32];
+	uint8_t key[32];            /* public key that signed it */
+};
+
 struct sb_plan_mount {
 	char *host;  /* canonical absolute path on the host */
 	char *guest; /* absolute, normalised, no symlink meaning */
@@ -60,6 +118,16 @@ struct sb_plan {
 	enum sb_provider_id provider;
 	enum sb_accel accel;
 	char *provider_reason; /* why this provider, for people */
+	char *provider_asked;  /* "auto", "microvm", "namespace" */
+	char **rejected;       /* NULL-terminated "NAME: why": providers that were passed over */
+	char *host_version;    /* of sendbox */
+
+	/* what the plan was compiled from */
+	struct sb_plan_part *parts; /* sorted by role */
+	size_t n_parts;
+	struct sb_plan_bundle bundle;
+	uint8_t config_sha256[32];   /* of the effective configuration's canonical JSON */
+	uint8_t reviewed_sha256[32]; /* of the plan given by --plan; zero = none */
 
 	enum sb_image_kind image;
 	char *image_path;           /* SB_IMAGE_DIR only, else NULL */
@@ -74,6 +142,7 @@ struct sb_plan {
 	char **argv; /* NULL-terminated, at least one */
 	char **env;  /* NULL-terminated "NAME=value"; complete: the guest adds nothing but what
 		      * is missing of HOME USER LOGNAME TMPDIR PATH LANG PWD (and TERM with tty) */
+	char **secrets; /* NULL-terminated names, never values */
 	char *cwd;
 	bool tty;             /* one terminal for stdin, stdout (and stderr) */
 	bool separate_stderr; /* with tty: stderr is a stream of its own */
@@ -93,6 +162,16 @@ struct sb_plan {
 	size_t n_mounts;
 
 	struct sb_plan_net net;
+	struct sb_plan_commands commands;
+
+	enum sb_profile profile;
+	char **deny_syscalls; /* NULL-terminated names, sorted, refused beyond the profile */
+	bool log_blocked;     /* refused system calls are counted and told */
+	struct sb_plan_rlimits rlimits;
+	struct sb_plan_guard *guards; /* sorted by path */
+	size_t n_guards;
+	struct sb_plan_feature *features; /* sorted by name */
+	size_t n_features;
 
 	uint32_t cpus;         /* virtual CPUs, or CPU quota in whole CPUs */
 	uint64_t memory_bytes; /* microvm: guest memory; namespace: limit, 0 = none asked */

@@ -1,0 +1,137 @@
+#ifndef SB_HOST_CONFIG_CONFIG_H
+#define SB_HOST_CONFIG_CONFIG_H
+/*
+ * The configuration: layers of documents merged into one effective tree in which every value knows
+ * the layer, file and line that set it. One table of keys (keys.c) drives loading, checking,
+ * `config explain`, the JSON Schema and the table in docs/configuration.md.
+ *
+ * Merging, outer to inner: default, system, user, organisation (extends:), project, agent, command
+ * line. Scalars: the innermost wins, unless an outer layer that sets it has `locked: true`. Deny
+ * lists (denylist, blocked_*, additional_denylist, guarded paths) only grow. Allow lists grow,
+ * unless an outer layer that has the list is locked: then an inner layer may only narrow it (each
+ * of its entries must be among the outer's, and it replaces them).
+ */
+#include "doc.h"
+
+enum cfg_layer {
+	CFG_DEFAULT = 0,
+	CFG_SYSTEM,  /* /etc/sendbox/config.yaml */
+	CFG_USER,    /* <config>/config.yaml */
+	CFG_ORG,     /* extends: */
+	CFG_PROJECT, /* .sendbox.yaml */
+	CFG_AGENT,
+	CFG_COMMAND_LINE,
+	CFG_N_LAYERS,
+};
+const char *cfg_layer_name(enum cfg_layer l); /* "default", "system", "user", "organisation", ... */
+
+struct cfg_origin {
+	enum cfg_layer layer;
+	const char *file; /* path, or the option's name for the command line; "" = built in */
+	uint32_t line;    /* 0 = none */
+};
+struct cfg_value { /* a node of the effective tree */
+	enum doc_kind kind;
+	bool boolean;
+	int64_t integer;
+	const char *text; /* strings */
+	struct cfg_value *items; /* SEQ, MAP */
+	const char **keys;       /* MAP */
+	size_t n;
+	struct cfg_origin origin;
+};
+
+/* One row of the key table. */
+enum cfg_type {
+	CFG_T_BOOL = 1, CFG_T_INT, CFG_T_STR, CFG_T_PATH, CFG_T_SIZE /* bytes: integer of MiB or "4g" */,
+	CFG_T_DURATION /* milliseconds: integer of seconds or "30m" */, CFG_T_ENUM, CFG_T_LIST,
+	CFG_T_MAP /* fixed keys */, CFG_T_TABLE /* free keys */, CFG_T_NULL,
+};
+enum cfg_state {
+	CFG_ACTS = 1,
+	CFG_NOT_YET,  /* a value that asks for something is refused: "not available yet" */
+	CFG_META,     /* schema_version, extends, locked, name: about the file itself */
+};
+struct cfg_key {
+	const char *path;  /* dotted; "[]" = element of a list, "*" = free key of a table */
+	enum cfg_type type;
+	enum cfg_state state;
+	int64_t min, max;  /* INT: range; STR, LIST: length; SIZE, DURATION: bytes, ms */
+	const char *words; /* ENUM: "allow|deny" */
+	const char *fallback; /* default as YAML, NULL = none (unset) */
+	const char *neutral;  /* NOT_YET: value that asks for nothing, as YAML: accepted */
+	const char *help;  /* one sentence */
+	const char *acts;  /* one sentence: the observable change; for docs */
+};
+extern const struct cfg_key cfg_keys[];
+extern const size_t cfg_n_keys;
+
+struct cfg_source {
+	enum cfg_layer layer;
+	const char *file;  /* for messages */
+	const char *bytes; /* borrowed for the call */
+	size_t len;
+};
+struct cfg;
+/*
+ * cfg_compile - parse every source (outer to inner), check, merge
+ * @base: directory that relative paths of @src[i].file are resolved against is that file's own
+ * Return: 0; -EBADMSG with problems (all of them, from all sources); -ENOMEM.
+ */
+SB_MUST_CHECK int cfg_compile(const struct cfg_source *src, size_t n, struct cfg **ret,
+			      struct problems *problems);
+struct cfg *cfg_free(struct cfg *c);
+
+/* By dotted path: "policy.network.default_action". NULL: not set and no default. */
+const struct cfg_value *cfg_get(const struct cfg *c, const char *path);
+/* Shorthands; the table's type must fit (asserted), absent = @or. SIZE in bytes, DURATION in ms. */
+bool cfg_bool(const struct cfg *c, const char *path, bool or);
+int64_t cfg_int(const struct cfg *c, const char *path, int64_t or);
+const char *cfg_str(const struct cfg *c, const char *path, const char *or);
+/* Element of a list or NULL past its end. */
+const struct cfg_value *cfg_item(const struct cfg *c, const char *path, size_t i);
+/* "FILE:LINE" of a value, "--option", or "default". */
+void cfg_where(const struct cfg_value *v, char *out, size_t cap);
+/* Canonical JSON of the effective configuration (sorted keys, no defaults left out). malloc'd. */
+SB_MUST_CHECK int cfg_json(const struct cfg *c, char **ret, size_t *ret_len);
+/* JSON Schema 2020-12 of the file format. malloc'd. */
+SB_MUST_CHECK int cfg_schema(char **ret, size_t *ret_len);
+
+/*
+ * cfg_load - read the files of every layer
+ * @project_dir: where to look for .sendbox.yaml, upward to the file system's root or $HOME;
+ *               NULL = the working directory
+ * @file: --config FILE instead of looking; NULL = look
+ * @options: bytes of the command line's layer as YAML, or NULL
+ * Files are opened once, no-follow for the last component, at most DOC_MAX_BYTES, regular, and must
+ * not be writable by others than the caller and root.
+ */
+struct cfg_files {
+	const char *system;  /* NULL = the default place; for tests */
+	const char *config_dir; /* user's; <dir>/config.yaml */
+	const char *home;
+	const char *project_dir;
+	const char *file;
+	const char *options;
+	size_t options_len;
+};
+struct cfg_loaded_file {
+	enum cfg_layer layer;
+	char *path; /* absolute */
+	uint8_t sha256[32];
+};
+struct cfg_loaded {
+	struct cfg *cfg;
+	struct cfg_loaded_file *files;
+	size_t n_files;
+	const char *project_file; /* of files, or NULL */
+};
+SB_MUST_CHECK int cfg_load(const struct cfg_files *in, struct cfg_loaded *ret,
+			   struct problems *problems);
+void cfg_loaded_done(struct cfg_loaded *l);
+
+/* All problems on stderr for people, or one JSON object on stdout (cli.md's failure object). */
+void problems_print(const struct problems *p);
+SB_MUST_CHECK int problems_json(const struct problems *p, int exit_code, char **ret);
+
+#endif
