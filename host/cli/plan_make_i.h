@@ -1,0 +1,27 @@
+#ifndef SB_HOST_CLI_PLAN_MAKE_I_H
+#define SB_HOST_CLI_PLAN_MAKE_I_H
+/*
+ * The steps of plan_make, in the order in which they are called: each fills its part of the plan
+ * and relies on those before it. Return: 0; -errno with text in @err.
+ */
+#include <sys/stat.h>
+
+#include "plan_make.h"
+
+/* Also cwd: the project's folder. @project: the project folder's identity */
+SB_MUST_CHECK int plan_set_mounts(struct sb_plan *p, const struct run_options *o,
+				  const struct sb_dirs *d, struct stat *project,
+				  struct sb_err *err);
+SB_MUST_CHECK int plan_set_identity(struct sb_plan *p, const struct stat *project,
+				    struct sb_err *err);
+SB_MUST_CHECK int plan_set_terminal(struct sb_plan *p, const struct run_options *o,
+				    struct sb_err *err);
+SB_MUST_CHECK int plan_set_env(struct sb_plan *p, const struct run_options *o,
+			       struct sb_err *err);
+SB_MUST_CHECK int plan_set_argv(struct sb_plan *p, char **argv, struct sb_err *err);
+SB_MUST_CHECK int plan_set_image(struct sb_plan *p, const struct run_options *o,
+				 const struct sb_dirs *d, struct sb_err *err);
+/* What a micro-VM may add to each shared folder. */
+void plan_set_quotas(struct sb_plan *p, const struct run_options *o);
+
+#endif
