@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "crypto/crypto.h"
+#include "plan_features.h"
 #include "plan_net.h"
 #include "wire/ipc.h"
 
@@ -81,6 +82,21 @@ static int set_provider(struct sb_plan *p, const struct run_options *o, struct s
 	return 0;
 }
 
+/* What nobody asked for differently. */
+static int set_defaults(struct sb_plan *p, const struct run_options *o, struct sb_err *err)
+{
+	p->provider_asked = strdup(o->runtime ? o->runtime : "auto");
+	p->host_version = strdup(SB_VERSION);
+	p->bundle.origin = strdup("local build");
+	p->bundle.sequence = 1;
+	p->profile = SB_PROFILE_DEFAULT;
+	p->commands.fallback = SB_CMD_ALLOW;
+	p->rlimits = (struct sb_plan_rlimits){ SB_PLAN_NO_LIMIT, SB_PLAN_NO_LIMIT, SB_PLAN_NO_LIMIT,
+					       SB_PLAN_NO_LIMIT, SB_PLAN_NO_LIMIT,
+					       SB_PLAN_NO_LIMIT };
+	return p->provider_asked && p->host_version && p->bundle.origin ? 0 : oom(err);
+}
+
 int plan_make(const struct run_options *o, const struct sb_dirs *dirs, const uint8_t pub[32],
 	      struct sb_plan **ret, uint32_t *ret_fail, struct sb_err *err)
 {
@@ -96,6 +112,8 @@ int plan_make(const struct run_options *o, const struct sb_dirs *dirs, const uin
 	p->created_unix_s = (uint64_t)time(NULL);
 	p->expires_unix_s = p->created_unix_s + START_DEADLINE_S;
 	r = set_provider(p, o, err);
+	if (r == 0)
+		r = set_defaults(p, o, err);
 	if (r == 0)
 		r = plan_set_mounts(p, o, dirs, &project, err);
 	if (r == 0)
@@ -120,6 +138,9 @@ int plan_make(const struct run_options *o, const struct sb_dirs *dirs, const uin
 	if (r < 0)
 		return r;
 	set_limits(p, o);
+	r = plan_features(p);
+	if (r < 0)
+		return sb_err_set(err, r, "features of the plan: %s", strerror(-r));
 	*ret_fail = SB_FAIL_PLAN;
 	r = sb_plan_check(p, err);
 	if (r < 0)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/json_i.h"
+#include "core/plan_i.h"
 
 #define FORMAT "sendbox-plan"
 
@@ -90,6 +91,7 @@ struct sb_plan *sb_plan_free(struct sb_plan *p)
 	sb_json_strings_free(p->argv);
 	sb_json_strings_free(p->env);
 	sb_plan_net_done(&p->net);
+	sb_plan_parts_done(p);
 	free(p);
 	return NULL;
 }
@@ -109,7 +111,7 @@ static int write_unchecked(const struct sb_plan *p, char **ret, size_t *ret_len)
 	    json_object_set_new(o, "mounts",
 				sb_json_list(p->mounts, p->n_mounts, sizeof(*p->mounts),
 					     mount_fields, SB_ARRAY_LEN(mount_fields))) == 0 &&
-	    json_object_set_new(o, "net", sb_net_json(&p->net)) == 0)
+	    json_object_set_new(o, "net", sb_net_json(&p->net)) == 0 && sb_plan_parts_add(o, p) == 0)
 		text = sb_json_text(sb_take(&o));
 	json_decref(o);
 	if (!text)
@@ -162,6 +164,8 @@ static int parse_object(const json_t *o, struct sb_plan *p, struct sb_err *err)
 	p->mounts = mounts;
 	if (r == 0)
 		r = sb_net_json_get(o, "net", &p->net, err);
+	if (r == 0)
+		r = sb_plan_parts_get(o, p, err);
 	return r;
 }
 

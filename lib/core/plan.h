@@ -14,7 +14,7 @@
 #include "core/cmd_policy.h"
 #include "core/net_policy.h"
 
-#define SB_PLAN_VERSION 1
+#define SB_PLAN_VERSION 2
 #define SB_PLAN_MAX_BYTES (4U << 20)
 #define SB_PLAN_MAX_ARGS 4096
 #define SB_PLAN_MAX_ARG_BYTES (1U << 20) /* argv and environment together */
@@ -63,6 +63,8 @@ enum sb_decision {
 #define SB_PLAN_MAX_GUARDS 256
 #define SB_PLAN_MAX_FEATURES 64
 #define SB_PLAN_MAX_SYSCALLS 128
+#define SB_PLAN_MAX_REJECTED 16
+#define SB_PLAN_MAX_SECRETS 64
 #define SB_PLAN_NO_LIMIT UINT64_MAX
 
 struct sb_plan_part { /* a file of the host that decides something, by content */
@@ -208,6 +210,21 @@ SB_MUST_CHECK int sb_plan_write(const struct sb_plan *p, char **ret, size_t *ret
  */
 SB_MUST_CHECK int sb_plan_parse(const char *bytes, size_t len, struct sb_plan **ret,
 				struct sb_err *err);
+
+/*
+ * sb_plan_add_part, sb_plan_add_feature - insert where it belongs in sorted order; copies
+ * Return: 0; -EEXIST: that role or name is there; -E2BIG: no room; -ENOMEM.
+ */
+SB_MUST_CHECK int sb_plan_add_part(struct sb_plan *p, const char *role, const char *path,
+				   const uint8_t sha256[32]);
+SB_MUST_CHECK int sb_plan_add_feature(struct sb_plan *p, const char *name,
+				      enum sb_decision decision, const char *mechanism);
+/* NULL when the plan has no such part. */
+const struct sb_plan_part *sb_plan_find_part(const struct sb_plan *p, const char *role);
+/* The words of the JSON; NULL for NONE. */
+const char *sb_plan_profile_name(enum sb_profile p);
+const char *sb_plan_decision_name(enum sb_decision d);
+const char *sb_plan_guard_name(enum sb_guard_mode m);
 
 /* Normalise an absolute path by text alone: no "//", ".", trailing "/"; ".." is refused.
  * @out holds SB_PLAN_MAX_PATH + 1 bytes. Return: 0; -EINVAL; -ENAMETOOLONG. */

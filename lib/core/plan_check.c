@@ -1,15 +1,18 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/plan.h"
+#include "core/plan_i.h"
 
-static int refuse(struct sb_err *err, const char *what, const char *value, const char *rule)
+#define refuse sb_plan_refuse
+#define check_path sb_plan_check_path
+
+int sb_plan_refuse(struct sb_err *err, const char *what, const char *value, const char *rule)
 {
 	return sb_err_set(err, -EINVAL, "plan refused: %s \"%.200s\": %s", what, value ? value : "",
 			  rule);
 }
 
-static int check_path(const char *what, const char *path, struct sb_err *err)
+int sb_plan_check_path(const char *what, const char *path, struct sb_err *err)
 {
 	char norm[SB_PLAN_MAX_PATH + 1];
 
@@ -195,5 +198,7 @@ int sb_plan_check(const struct sb_plan *p, struct sb_err *err)
 		r = check_mounts(p, err);
 	if (r == 0)
 		r = sb_plan_net_check(&p->net, err);
+	if (r == 0)
+		r = sb_plan_parts_check(p, err);
 	return r;
 }

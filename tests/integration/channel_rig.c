@@ -1,5 +1,7 @@
 #include "channel_rig.h"
 
+#include "plan_text.h"
+
 static const char zeros[] = "0000000000000000000000000000000000000000000000000000000000000000";
 
 /* --- the guest --- */
@@ -133,24 +135,28 @@ static int plan_memfd(bool tty, bool net, uint8_t sha_sig[SB_SIGN_LEN],
 	char text[4096];
 	int n = snprintf(
 		text, sizeof(text),
-		"{\"accel\":\"%s\",\"argv\":[\"/bin/true\"],\"cpus\":2,\"cpus_asked\":false,"
-		"\"created\":1000,\"cwd\":\"/w\",\"disk\":67108864,\"env\":[\"A=1\"],"
-		"\"expires\":2000,\"format\":\"sendbox-plan\",\"gid\":1000,\"guest_sha256\":\"%s\","
-		"\"home\":\"/home/user\",\"hostname\":\"sendbox\",\"image\":\"host\","
+		"{\"accel\":\"%s\",\"argv\":[\"/bin/true\"]," PLAN_BUNDLE
+		"\"cpus\":2,\"cpus_asked\":false,"
+		"\"created\":1000,\"cwd\":\"/w\"," PLAN_DENY "\"disk\":67108864,\"env\":[\"A=1\"],"
+		"\"expires\":2000," PLAN_FEATURES "\"format\":\"sendbox-plan\",\"gid\":1000,"
+		PLAN_GUARDS "\"guest_sha256\":\"%s\","
+		"\"home\":\"/home/user\"," PLAN_HOST_VERSION "\"hostname\":\"sendbox\",\"image\":\"host\","
 		"\"image_dev\":0,\"image_ino\":0,\"image_path\":null,"
 		"\"initramfs_sha256\":\"%s\",\"kernel_release\":%s,\"kernel_sha256\":\"%s\","
-		"\"memory\":%s,\"memory_asked\":false,\"mounts\":[],"
+		PLAN_LOG_BLOCKED "\"memory\":%s,\"memory_asked\":false,\"mounts\":[],"
 		"\"net\":{\"cname_strict\":false,\"dns_new_names\":0,\"dns_queries\":0,"
 		"\"dns_types\":[],\"ech_outer\":false,\"host_bytes\":0,\"idle_ms\":0,"
 		"\"max_connections\":%s,\"mode\":\"%s\",\"pins\":[],\"proxy_env\":false,"
 		"\"resolvers\":[],\"rules\":[],\"session_bytes\":0},\"nofile\":1024,"
-		"\"owner_gid\":1000,\"owner_uid\":1000,\"pids_asked\":false,\"pids_max\":512,"
-		"\"provider\":\"%s\",\"provider_reason\":\"asked for\","
+		"\"owner_gid\":1000,\"owner_uid\":1000," PLAN_PARTS "\"pids_asked\":false,"
+		"\"pids_max\":512," PLAN_PROFILE "\"provider\":\"%s\",\"provider_asked\":\"%s\","
+		"\"provider_reason\":\"asked for\"," PLAN_LIMITS
 		"\"separate_stderr\":false,\"session\":\"000102030405060708090a0b0c0d0e0f\","
 		"\"term\":%s,\"test_root\":false,\"timeout_ms\":0,\"tty\":%s,\"uid\":1000,"
-		"\"user\":\"user\",\"version\":1}",
+		"\"user\":\"user\",\"version\":2}",
 		net ? "tcg" : "none", zeros, zeros, net ? "\"6.1.0\"" : "null", zeros,
-		net ? "268435456" : "0", net ? "512" : "0", net ? "filter" : "none", net ? "microvm" : "namespace",
+		net ? "268435456" : "0", net ? "512" : "0", net ? "filter" : "none",
+		net ? "microvm" : "namespace", net ? "microvm" : "namespace",
 		tty ? "\"xterm\"" : "null", tty ? "true" : "false");
 	int fd = memfd_create("plan", MFD_CLOEXEC);
 

@@ -1,20 +1,32 @@
 #include "core/plan.h"
+#include "plan_text.h"
 #include "t.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 
+#define TWOS "0202020202020202020202020202020202020202020202020202020202020202"
+
 /* A plan written by hand in the canonical form: keys sorted, compact. */
 static const char literal[] =
-	"{\"accel\":\"none\",\"argv\":[\"/bin/echo\",{\"b64\":\"/w==\"}],\"cpus\":2,"
-	"\"cpus_asked\":false,\"created\":1000,\"cwd\":\"/w\",\"disk\":67108864,"
-	"\"env\":[\"A=1\"],\"expires\":2000,\"format\":\"sendbox-plan\",\"gid\":1000,"
-	"\"guest_sha256\":\"0000000000000000000000000000000000000000000000000000000000000000\","
-	"\"home\":\"/home/user\",\"hostname\":\"sendbox\",\"image\":\"host\",\"image_dev\":0,"
-	"\"image_ino\":0,\"image_path\":null,"
-	"\"initramfs_sha256\":\"0000000000000000000000000000000000000000000000000000000000000000\","
-	"\"kernel_release\":null,"
-	"\"kernel_sha256\":\"0000000000000000000000000000000000000000000000000000000000000000\","
+	"{\"accel\":\"none\",\"argv\":[\"/bin/echo\",{\"b64\":\"/w==\"}],"
+	"\"bundle\":{\"key\":\"0101010101010101010101010101010101010101010101010101010101010101\","
+	"\"manifest_sha256\":\"" TWOS "\",\"origin\":\"local build\",\"sequence\":7},"
+	"\"commands\":{},\"config_sha256\":\"" TWOS "\",\"cpus\":2,"
+	"\"cpus_asked\":false,\"created\":1000,\"cwd\":\"/w\","
+	"\"deny_syscalls\":[\"keyctl\",\"ptrace\"],\"disk\":67108864,"
+	"\"env\":[\"A=1\"],\"expires\":2000,"
+	"\"features\":[{\"decision\":\"enforced\",\"mechanism\":\"no network card\","
+	"\"name\":\"network\"},{\"decision\":\"not_asked\",\"mechanism\":\"\","
+	"\"name\":\"quota\"}],\"format\":\"sendbox-plan\",\"gid\":1000,"
+	"\"guards\":[{\"mode\":\"hidden\",\"path\":\"/w/.env\"},"
+	"{\"mode\":\"readonly\",\"path\":\"/w/.git/hooks\"}],"
+	"\"guest_sha256\":\"" PLAN_ZEROS "\","
+	"\"home\":\"/home/user\",\"host_version\":\"0.4\",\"hostname\":\"sendbox\","
+	"\"image\":\"host\",\"image_dev\":0,\"image_ino\":0,\"image_path\":null,"
+	"\"initramfs_sha256\":\"" PLAN_ZEROS "\",\"kernel_release\":null,"
+	"\"kernel_sha256\":\"" PLAN_ZEROS "\",\"log_blocked\":true,"
 	"\"memory\":0,\"memory_asked\":false,"
 	"\"mounts\":[{\"dev\":5,\"file\":false,\"guest\":\"/w\",\"host\":\"/w\","
 	"\"ino\":\"18446744073709551615\",\"mode\":\"rw\",\"quota_bytes\":0,\"quota_inodes\":0}],"
@@ -27,11 +39,19 @@ static const char literal[] =
 	"\"port_hi\":443,\"port_lo\":443,\"proto\":\"https\"},"
 	"{\"deny\":true,\"from\":\"\",\"host\":\"10.0.0.0/8\",\"port_hi\":65535,\"port_lo\":1,"
 	"\"proto\":\"auto\"}],\"session_bytes\":\"18446744073709551615\"},"
-	"\"nofile\":1024,\"owner_gid\":1000,\"owner_uid\":1000,\"pids_asked\":false,"
-	"\"pids_max\":512,\"provider\":\"namespace\",\"provider_reason\":\"asked for\","
+	"\"nofile\":1024,\"owner_gid\":1000,\"owner_uid\":1000,"
+	"\"parts\":[{\"path\":\"/w/.sendbox.yaml\",\"role\":\"config:project\","
+	"\"sha256\":\"" TWOS "\"},{\"path\":\"/usr/libexec/sendbox/sendbox-monitor\","
+	"\"role\":\"executable:monitor\",\"sha256\":\"" TWOS "\"}],"
+	"\"pids_asked\":false,\"pids_max\":512,\"profile\":\"strict\","
+	"\"provider\":\"namespace\",\"provider_asked\":\"namespace\","
+	"\"provider_reason\":\"asked for\",\"rejected\":[\"microvm: no KVM\"],"
+	"\"reviewed_sha256\":\"" PLAN_ZEROS "\",\"rlimits\":{"
+	"\"as\":1073741824,\"cpu\":60,\"data\":\"18446744073709551615\",\"fsize\":1048576,"
+	"\"memlock\":0,\"stack\":8388608},\"secrets\":[],"
 	"\"separate_stderr\":false,\"session\":\"000102030405060708090a0b0c0d0e0f\","
 	"\"term\":null,\"test_root\":false,\"timeout_ms\":0,\"tty\":false,\"uid\":1000,"
-	"\"user\":\"user\",\"version\":1}";
+	"\"user\":\"user\",\"version\":2}";
 
 static struct sb_plan *parsed(void)
 {
@@ -116,7 +136,7 @@ TEST(write_gives_the_same_bytes)
 /* Replace the first @from by @to and expect the parser to refuse. */
 static void refuse(const char *from, const char *to)
 {
-	char buf[4096];
+	char buf[8192];
 	const char *at = strstr(literal, from);
 	struct sb_plan *p = NULL;
 	int n;
@@ -140,10 +160,10 @@ TEST(not_canonical_or_malformed)
 	refuse("\"cpus\":2", "\"cpus\":\"2\"");
 	refuse("\"cpus\":2", "\"cpus\":2,\"cpus\":2");
 	refuse("\"cpus\":2,", "");
-	refuse("\"version\":1}", "\"version\":1,\"zzz\":0}");
-	refuse("\"version\":1}", "\"version\":2}");
-	refuse("\"version\":1}", "\"version\":1} ");
-	refuse("\"version\":1}", "\"version\":1");
+	refuse("\"version\":2}", "\"version\":2,\"zzz\":0}");
+	refuse("\"version\":2}", "\"version\":1}");
+	refuse("\"version\":2}", "\"version\":1} ");
+	refuse("\"version\":2}", "\"version\":2");
 	refuse("\"created\":1000", "\"created\":-1");
 	refuse("{\"b64\":\"/w==\"}", "{\"b64\":\"QQ==\"}"); /* "A" must be a plain string */
 	refuse("{\"b64\":\"/w==\"}", "{\"b64\":\"AP8=\"}"); /* NUL inside */
@@ -225,13 +245,161 @@ TEST(net_rules)
 	refuse("[\"TXT\"]", "null");
 }
 
+TEST(parts_of_the_plan)
+{
+	struct sb_plan *p = parsed();
+
+	REQUIRE(p);
+	CHECK_STR(p->bundle.origin, "local build");
+	CHECK_EQ(p->bundle.sequence, 7);
+	CHECK_EQ(p->bundle.key[31], 1);
+	CHECK_EQ(p->bundle.manifest_sha256[31], 2);
+	CHECK_EQ(p->config_sha256[0], 2);
+	CHECK_EQ(p->reviewed_sha256[0], 0);
+	REQUIRE(p->n_parts == 2);
+	CHECK_STR(p->parts[1].role, "executable:monitor");
+	CHECK_STR(p->parts[1].path, "/usr/libexec/sendbox/sendbox-monitor");
+	CHECK_EQ(p->parts[1].sha256[5], 2);
+	CHECK(sb_plan_find_part(p, "config:project") == &p->parts[0]);
+	CHECK(!sb_plan_find_part(p, "config"));
+	CHECK_STR(p->provider_asked, "namespace");
+	CHECK_STR(p->rejected[0], "microvm: no KVM");
+	CHECK(!p->rejected[1]);
+	CHECK_STR(p->host_version, "0.4");
+	CHECK(p->secrets && !p->secrets[0]);
+	CHECK_EQ(p->commands.scope, SB_CMD_SCOPE_NONE);
+	CHECK_EQ(p->commands.fallback, SB_CMD_ALLOW);
+	CHECK_EQ(p->profile, SB_PROFILE_STRICT);
+	CHECK_STR(p->deny_syscalls[1], "ptrace");
+	CHECK(p->log_blocked);
+	CHECK_EQ(p->rlimits.as, 1 << 30);
+	CHECK_EQ(p->rlimits.cpu, 60);
+	CHECK(p->rlimits.data == SB_PLAN_NO_LIMIT);
+	CHECK_EQ(p->rlimits.fsize, 1 << 20);
+	CHECK_EQ(p->rlimits.memlock, 0);
+	CHECK_EQ(p->rlimits.stack, 8 << 20);
+	REQUIRE(p->n_guards == 2);
+	CHECK_STR(p->guards[0].path, "/w/.env");
+	CHECK_EQ(p->guards[0].mode, SB_GUARD_HIDDEN);
+	CHECK_EQ(p->guards[1].mode, SB_GUARD_READONLY);
+	REQUIRE(p->n_features == 2);
+	CHECK_EQ(p->features[0].decision, SB_DECISION_ENFORCED);
+	CHECK_STR(p->features[0].mechanism, "no network card");
+	CHECK_EQ(p->features[1].decision, SB_DECISION_NOT_ASKED);
+	(void)sb_plan_free(p);
+}
+
+#define PART_1 "{\"path\":\"/w/.sendbox.yaml\",\"role\":\"config:project\",\"sha256\":\"" TWOS "\"}"
+#define GUARD_1 "{\"mode\":\"hidden\",\"path\":\"/w/.env\"}"
+#define GUARD_2 "{\"mode\":\"readonly\",\"path\":\"/w/.git/hooks\"}"
+#define FEATURE_2 "{\"decision\":\"not_asked\",\"mechanism\":\"\",\"name\":\"quota\"}"
+
+TEST(rules_of_the_parts)
+{
+	refuse("\"role\":\"config:project\"", "\"role\":\"executable:monitor\""); /* twice */
+	refuse("\"role\":\"config:project\"", "\"role\":\"zebra\"");              /* order */
+	refuse("\"role\":\"config:project\"", "\"role\":\"config project\"");
+	refuse("\"role\":\"config:project\"", "\"role\":\"\"");
+	refuse("\"path\":\"/w/.sendbox.yaml\"", "\"path\":\".sendbox.yaml\"");
+	refuse("\"path\":\"/w/.sendbox.yaml\"", "\"path\":\"/w//.sendbox.yaml\"");
+	refuse("\"sha256\":\"" TWOS "\"", "\"sha256\":\"" PLAN_ZEROS "\"");
+	refuse("\"sha256\":\"" TWOS "\"", "\"sha256\":\"02\"");
+	refuse("\"sha256\":\"" TWOS "\"", "\"sha256\":\"" TWOS "\",\"size\":1");
+	refuse("\"sequence\":7", "\"sequence\":0");
+	refuse("\"origin\":\"local build\"", "\"origin\":\"\"");
+	refuse("\"origin\":\"local build\"", "\"origin\":\"a\\u0007b\"");
+	refuse("\"manifest_sha256\":\"" TWOS "\",", "");
+	refuse("\"provider_asked\":\"namespace\"", "\"provider_asked\":\"microvm\"");
+	refuse("\"provider_asked\":\"namespace\"", "\"provider_asked\":\"auto\"");
+	refuse("\"provider_asked\":\"namespace\"", "\"provider_asked\":\"kata\"");
+	refuse("\"rejected\":[\"microvm: no KVM\"]", "\"rejected\":[\"\"]");
+	refuse("\"rejected\":[\"microvm: no KVM\"]", "\"rejected\":null");
+	refuse("\"host_version\":\"0.4\"", "\"host_version\":\"\"");
+	refuse("\"secrets\":[]", "\"secrets\":[\"TOKEN\"]");
+	refuse("\"commands\":{}", "\"commands\":[]");
+	refuse("\"commands\":{}", "\"commands\":{\"x\":1}");
+	refuse("\"commands\":{},", "");
+	refuse("\"config_sha256\":\"" TWOS "\",", "");
+}
+
+TEST(rules_of_features)
+{
+	refuse("\"decision\":\"enforced\"", "\"decision\":\"perhaps\"");
+	refuse("\"mechanism\":\"no network card\"", "\"mechanism\":\"\"");
+	refuse("\"mechanism\":\"\"", "\"mechanism\":\"x\"");
+	refuse("\"name\":\"network\"", "\"name\":\"quota\"");
+	refuse("\"name\":\"network\"", "\"name\":\"zebra\"");
+	refuse("\"name\":\"network\"", "\"name\":\"Net\"");
+	refuse("," FEATURE_2, "," FEATURE_2 "," FEATURE_2);
+}
+
+TEST(rules_of_confinement)
+{
+	refuse("\"profile\":\"strict\"", "\"profile\":\"none\"");
+	refuse("\"profile\":\"strict\"", "\"profile\":null");
+	refuse("\"log_blocked\":true", "\"log_blocked\":1");
+	refuse("[\"keyctl\",\"ptrace\"]", "[\"ptrace\",\"keyctl\"]");
+	refuse("[\"keyctl\",\"ptrace\"]", "[\"ptrace\",\"ptrace\"]");
+	refuse("[\"keyctl\",\"ptrace\"]", "[\"key ctl\"]");
+	refuse("\"as\":1073741824", "\"as\":1");
+	refuse("\"as\":1073741824", "\"as\":\"1073741824\"");
+	refuse("\"as\":1073741824", "\"as\":null");
+	refuse("\"cpu\":60", "\"cpu\":0");
+	refuse("\"fsize\":1048576", "\"fsize\":10");
+	refuse("\"stack\":8388608", "\"stack\":1024");
+	refuse("\"stack\":8388608", "\"stack\":8388608,\"core\":0");
+	refuse("\"memlock\":0,", "");
+}
+
+TEST(rules_of_guards)
+{
+	refuse("\"path\":\"/w/.env\"", "\"path\":\"/w\"");
+	refuse("\"path\":\"/w/.env\"", "\"path\":\"/etc/passwd\"");
+	refuse("\"path\":\"/w/.env\"", "\"path\":\"w/.env\"");
+	refuse("\"path\":\"/w/.env\"", "\"path\":\"/w/../w/.env\"");
+	refuse("\"path\":\"/w/.env\"", "\"path\":\"/w/.git\""); /* hidden, holds the next */
+	refuse("\"path\":\"/w/.env\"", "\"path\":\"/w/zebra\"");
+	refuse(GUARD_1 "," GUARD_2, GUARD_1 "," GUARD_1);
+	refuse("\"mode\":\"hidden\"", "\"mode\":\"ro\"");
+	refuse("\"mode\":\"rw\"", "\"mode\":\"ro\""); /* nothing to guard */
+	refuse("\"file\":false", "\"file\":true");
+}
+
+TEST(additions_keep_the_order)
+{
+	struct sb_plan *p = parsed();
+	const uint8_t sha[32] = { 9 };
+	char name[16];
+
+	REQUIRE(p);
+	CHECK_EQ(sb_plan_add_part(p, "executable:channel", "/x", sha), 0);
+	CHECK_EQ(sb_plan_add_part(p, "aaa", "/a", sha), 0);
+	CHECK_EQ(sb_plan_add_part(p, "zzz", "/z", sha), 0);
+	CHECK_EQ(sb_plan_add_part(p, "aaa", "/b", sha), -EEXIST);
+	REQUIRE(p->n_parts == 5);
+	CHECK_STR(p->parts[0].role, "aaa");
+	CHECK_STR(p->parts[2].role, "executable:channel");
+	CHECK_STR(p->parts[4].role, "zzz");
+	CHECK_EQ(sb_plan_add_feature(p, "channel", SB_DECISION_ENFORCED, "noise"), 0);
+	CHECK_EQ(sb_plan_add_feature(p, "channel", SB_DECISION_NOT_ASKED, ""), -EEXIST);
+	CHECK_STR(p->features[0].name, "channel");
+	CHECK_EQ(sb_plan_check(p, NULL), 0);
+	for (size_t i = p->n_parts; i < SB_PLAN_MAX_PARTS; i++) {
+		(void)snprintf(name, sizeof(name), "p%zu", i);
+		CHECK_EQ(sb_plan_add_part(p, name, "/p", sha), 0);
+	}
+	CHECK_EQ(sb_plan_add_part(p, "more", "/p", sha), -E2BIG);
+	CHECK_EQ(sb_plan_check(p, NULL), 0);
+	(void)sb_plan_free(p);
+}
+
 /* A plan from the time before there was a network part is refused, not read as "none". */
 TEST(net_part_is_missing)
 {
 	const char *from = strstr(literal, "\"net\":");
 	const char *to = strstr(literal, "\"nofile\"");
 	struct sb_plan *p = NULL;
-	char buf[4096];
+	char buf[8192];
 	int n;
 
 	REQUIRE(from && to);

@@ -121,6 +121,13 @@ bool rig_init(struct rig *r, enum sb_provider_id provider)
 	p->provider = provider;
 	p->accel = provider == SB_PROVIDER_MICROVM ? SB_ACCEL_TCG : SB_ACCEL_NONE;
 	p->provider_reason = text("asked for");
+	p->provider_asked = text(provider == SB_PROVIDER_MICROVM ? "microvm" : "namespace");
+	p->host_version = text("0.4");
+	p->bundle.origin = text("local build");
+	p->bundle.sequence = 1;
+	p->profile = SB_PROFILE_DEFAULT;
+	p->commands.fallback = SB_CMD_ALLOW;
+	memset(&p->rlimits, 0xff, sizeof(p->rlimits)); /* SB_PLAN_NO_LIMIT */
 	p->image = SB_IMAGE_HOST;
 	if (provider == SB_PROVIDER_MICROVM) {
 		p->kernel_release = text("6.1.0");

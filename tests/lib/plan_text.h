@@ -1,0 +1,31 @@
+#ifndef SB_TEST_PLAN_TEXT_H
+#define SB_TEST_PLAN_TEXT_H
+/* Pieces of canonical plans that most tests do not care about, in the order of the keys. */
+#define PLAN_ZEROS "0000000000000000000000000000000000000000000000000000000000000000"
+/* between "argv" and "cpus" */
+#define PLAN_BUNDLE                                                                                \
+	"\"bundle\":{\"key\":\"" PLAN_ZEROS "\",\"manifest_sha256\":\"" PLAN_ZEROS "\","           \
+	"\"origin\":\"local build\",\"sequence\":1},\"commands\":{},"                              \
+	"\"config_sha256\":\"" PLAN_ZEROS "\","
+/* between "cwd" and "disk" */
+#define PLAN_DENY "\"deny_syscalls\":[],"
+/* between "expires" and "format" */
+#define PLAN_FEATURES "\"features\":[],"
+/* between "gid" and "guest_sha256" */
+#define PLAN_GUARDS "\"guards\":[],"
+/* between "home" and "hostname" */
+#define PLAN_HOST_VERSION "\"host_version\":\"0.4\","
+/* between "kernel_sha256" and "memory" */
+#define PLAN_LOG_BLOCKED "\"log_blocked\":false,"
+/* between "owner_uid" and "pids_asked" */
+#define PLAN_PARTS "\"parts\":[],"
+/* between "pids_max" and "provider" */
+#define PLAN_PROFILE "\"profile\":\"default\","
+/* between "provider_reason" and "separate_stderr" */
+#define PLAN_LIMITS                                                                                \
+	"\"rejected\":[],\"reviewed_sha256\":\"" PLAN_ZEROS "\",\"rlimits\":{"                     \
+	"\"as\":\"18446744073709551615\",\"cpu\":\"18446744073709551615\","                        \
+	"\"data\":\"18446744073709551615\",\"fsize\":\"18446744073709551615\","                    \
+	"\"memlock\":\"18446744073709551615\",\"stack\":\"18446744073709551615\"},\"secrets\":[],"
+
+#endif
