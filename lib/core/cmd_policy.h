@@ -69,14 +69,21 @@ struct sb_cmd_file {
 	uint64_t size;
 };
 /*
- * How the policy looks at the image: the caller's root (host: the image's folder; guest: "/").
- * find: the program @name in the image's program folders, in the order of PATH; writes the final
- * path (links resolved inside the root) and the identity. digest: SHA-256 of a file's content.
+ * How the policy looks at the image: the caller's root (host: the image's folder; guest: "/");
+ * conn/cmd_image.h makes one over a descriptor.
+ * find: the @nth (from 0) file called @name in the image's program folders, in the order of PATH;
+ *       a @name with "/" is that absolute path itself, a folder's too (only @nth 0). Writes the
+ *       final path (links resolved inside the root) and the identity.
+ * list: each name in the program folders, for rules such as "python3*"; may be NULL: such a rule
+ *       matches nothing. Ends early with what @each returns below 0.
+ * digest: SHA-256 of @fd, of @path when it is -1.
  * Return: 0; -ENOENT; -errno.
  */
 struct sb_cmd_files {
-	int (*find)(void *arg, const char *name, char *path, size_t cap, struct sb_cmd_file *ret);
-	int (*digest)(void *arg, const char *path, uint8_t ret[32]);
+	int (*find)(void *arg, const char *name, unsigned int nth, char *path, size_t cap,
+		    struct sb_cmd_file *ret);
+	int (*list)(void *arg, int (*each)(void *each_arg, const char *name), void *each_arg);
+	int (*digest)(void *arg, const char *path, int fd, uint8_t ret[32]);
 	void *arg;
 };
 
@@ -84,7 +91,7 @@ struct sb_cmd_files {
 struct sb_cmd_request {
 	const char *path;        /* resolved, absolute, links followed; "" = no path (memory file) */
 	struct sb_cmd_file file; /* of what runs */
-	int fd;                  /* opened file for a content digest; -1 = none */
+	int fd;                  /* readable descriptor of it for a content digest; -1 = none */
 	const char *const *argv; /* argv[0] included */
 	size_t argc;
 	const char *project;     /* the guest path "./" stands for */
@@ -104,6 +111,7 @@ struct sb_cmdpol;
  * @files: asked for each program name of the rules, now; borrowed for ever (digest is called later,
  * for a file elsewhere that has the size of a denied program). A name that the image lacks matches
  * nothing.
+ * Return: 0; -EINVAL with text; -ENOMEM; what @files returned but -ENOENT.
  */
 SB_MUST_CHECK int sb_cmdpol_new(const struct sb_plan_commands *c, const struct sb_cmd_files *files,
 				struct sb_cmdpol **ret, struct sb_err *err);
@@ -116,13 +124,22 @@ static inline void sb_cmdpol_freep(struct sb_cmdpol **p)
 /* Decide on one program. Bounds: linear in the words for the rules of that program. */
 struct sb_cmd_verdict sb_cmdpol_decide(const struct sb_cmdpol *p, const struct sb_cmd_request *q);
 /*
- * A script: @script as it was called, @interp as the kernel will run it (interpreter, its argument,
+ * Several files that run as one program, a script and its interpreters: @q[0] as it was called, each
+ * further one as the kernel will run it (interpreter, its argument, the path of the one before, the
+ * rest). A deny rule for any refuses; a rule that allows one allows; else the default.
+ */
+struct sb_cmd_verdict sb_cmdpol_decide_chain(const struct sb_cmdpol *p,
+					     const struct sb_cmd_request *q, size_t n);
+/*
+ * The same for two. A script: @script as it was called, @interp as the kernel will run it (interpreter, its argument,
  * the script's path, the rest). A deny rule for either refuses; a rule that allows either allows;
  * else the default.
  */
 struct sb_cmd_verdict sb_cmdpol_decide_script(const struct sb_cmdpol *p,
 					      const struct sb_cmd_request *script,
 					      const struct sb_cmd_request *interp);
+/* Place of a verdict's rule in the plan; SIZE_MAX for NULL. */
+size_t sb_cmdpol_index(const struct sb_cmdpol *p, const struct sb_cmd_rule *rule);
 /* "allow", "deny", "log", "ask" */
 const char *sb_cmd_action_name(enum sb_cmd_action a);
 /* One line for people: what was refused, the rule, where it is, what to do. */
