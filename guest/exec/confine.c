@@ -15,49 +15,44 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "exec/filter.h"
 #include "exec/setid.h"
 #include "os/landlock.h"
 
-static struct sock_filter workload_filter[] = {
-#include "seccomp-filter.h"
-};
-
-struct sock_fprog sb_confine_filter(void)
+static int allow_all(int rs, const char *const *paths, enum sb_landlock_class c, const char **at)
 {
-	return (struct sock_fprog){ .len = SB_ARRAY_LEN(workload_filter),
-				    .filter = workload_filter };
+	/* Links that the root filesystem makes (tty, ptmx) are followed. Missing ones are no
+	 * error: there is nothing to open then. */
+	for (; *paths; paths++) {
+		int r = sb_landlock_allow(rs, *paths, c);
+
+		*at = *paths;
+		if (r < 0 && r != -ENOENT)
+			return r;
+	}
+	return 0;
 }
 
 static int landlock_plan(const struct sb_plan *plan, int rs, struct sb_err *err)
 {
-	/* Links that the root filesystem makes (tty, ptmx) are followed. Missing ones are no
-	 * error: there is nothing to open then. */
 	static const char *const devices[] = {
 		"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
-		"/dev/tty",  "/dev/ptmx", "/dev/pts",
+		"/dev/tty",  "/dev/ptmx", "/dev/pts", NULL,
 	};
-	static const char *const full[] = { "/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue" };
 	char run_user[64];
+	const char *const shared[] = { "/var/tmp", "/dev/shm", "/dev/mqueue", run_user, NULL };
+	static const char *const tmp[] = { "/tmp", NULL };
 	const char *path = "/";
 	int r;
 
+	(void)snprintf(run_user, sizeof(run_user), "/run/user/%u", plan->uid);
 	r = sb_landlock_allow(rs, path, SB_LANDLOCK_READ);
-	for (size_t i = 0; r == 0 && i < SB_ARRAY_LEN(devices); i++) {
-		path = devices[i];
-		r = sb_landlock_allow(rs, path, SB_LANDLOCK_DEVICE);
-		r = r == -ENOENT ? 0 : r;
-	}
-	for (size_t i = 0; r == 0 && i < SB_ARRAY_LEN(full); i++) {
-		path = full[i];
-		r = sb_landlock_allow(rs, path, SB_LANDLOCK_FULL);
-		r = r == -ENOENT ? 0 : r;
-	}
-	if (r == 0) {
-		(void)snprintf(run_user, sizeof(run_user), "/run/user/%u", plan->uid);
-		path = run_user;
-		r = sb_landlock_allow(rs, path, SB_LANDLOCK_FULL);
-		r = r == -ENOENT ? 0 : r;
-	}
+	if (r == 0)
+		r = allow_all(rs, devices, SB_LANDLOCK_DEVICE, &path);
+	if (r == 0)
+		r = allow_all(rs, tmp, SB_LANDLOCK_FULL, &path);
+	if (r == 0 && plan->profile != SB_PROFILE_STRICT)
+		r = allow_all(rs, shared, SB_LANDLOCK_FULL, &path);
 	if (r == 0) {
 		path = plan->home;
 		r = sb_landlock_allow(rs, path, SB_LANDLOCK_FULL);
@@ -168,6 +163,36 @@ static bool guard_from_oom(void)
 	return fd >= 0 && sb_fd_write_all(fd, "-1000", 5) == 0;
 }
 
+/* What the plan asks for beyond the file and process limits; the stricter of it and what is. */
+static int take_limits(const struct sb_plan *plan, struct sb_confine *c, struct sb_err *err)
+{
+	const struct {
+		int resource;
+		uint64_t value;
+	} asked[] = {
+		{ RLIMIT_FSIZE, plan->rlimits.fsize },	 { RLIMIT_AS, plan->rlimits.as },
+		{ RLIMIT_DATA, plan->rlimits.data },	 { RLIMIT_STACK, plan->rlimits.stack },
+		{ RLIMIT_CPU, plan->rlimits.cpu },	 { RLIMIT_MEMLOCK, plan->rlimits.memlock },
+	};
+
+	_Static_assert(SB_ARRAY_LEN(asked) == SB_CONFINE_LIMITS, "one row each");
+	for (size_t i = 0; i < SB_ARRAY_LEN(asked); i++) {
+		struct sb_confine_limit *l = &c->limits[c->n_limits];
+		struct rlimit now;
+
+		if (asked[i].value == SB_PLAN_NO_LIMIT)
+			continue;
+		if (getrlimit((__rlimit_resource_t)asked[i].resource, &now) < 0)
+			return sb_err_set(err, -errno, "limits: %s", strerror(errno));
+		l->resource = asked[i].resource;
+		l->soft = SB_MIN(asked[i].value, (uint64_t)now.rlim_max);
+		/* a second between the signal that says so and the kill */
+		l->hard = SB_MIN(l->soft + (l->resource == RLIMIT_CPU), (uint64_t)now.rlim_max);
+		c->n_limits++;
+	}
+	return 0;
+}
+
 int sb_confine_prepare(const struct sb_plan *plan, bool vm, bool has_cgroup,
 		       struct sb_confine *ret, struct sb_err *err)
 {
@@ -186,6 +211,8 @@ int sb_confine_prepare(const struct sb_plan *plan, bool vm, bool has_cgroup,
 	r = drop_groups(err);
 	if (r == 0)
 		r = set_limits(plan, vm, &c, err);
+	if (r == 0)
+		r = take_limits(plan, &c, err);
 	if (r < 0)
 		return r;
 	if (vm)
@@ -198,7 +225,11 @@ int sb_confine_prepare(const struct sb_plan *plan, bool vm, bool has_cgroup,
 			r = make_landlock(plan, &c, err);
 		if (r < 0)
 			return r;
-		c.filter = sb_confine_filter();
+		r = sb_filter_make(plan, 0, &c.filter, err);
+		if (r < 0) {
+			sb_confine_done(&c);
+			return r;
+		}
 		if (!vm)
 			c.setid = sb_setid_filter();
 	}
@@ -210,6 +241,8 @@ int sb_confine_prepare(const struct sb_plan *plan, bool vm, bool has_cgroup,
 void sb_confine_done(struct sb_confine *c)
 {
 	sb_fd_close(&c->landlock);
+	free(c->filter.filter);
+	c->filter = (struct sock_fprog){ 0 };
 }
 
 int sb_confine_limits(const struct sb_confine *c)
@@ -218,6 +251,12 @@ int sb_confine_limits(const struct sb_confine *c)
 
 	if (syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &rl, NULL) < 0)
 		return -errno;
+	for (size_t i = 0; i < c->n_limits; i++) {
+		const struct rlimit64 l = { c->limits[i].soft, c->limits[i].hard };
+
+		if (syscall(SYS_prlimit64, 0, c->limits[i].resource, &l, NULL) < 0)
+			return -errno;
+	}
 	if (c->nproc) {
 		struct rlimit64 was;
 

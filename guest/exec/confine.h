@@ -10,16 +10,26 @@
 
 #include "core/plan.h"
 
+#define SB_CONFINE_LIMITS 6
+
+struct sb_confine_limit {
+	int resource; /* RLIMIT_* */
+	uint64_t soft;
+	uint64_t hard;
+};
+
 struct sb_confine {
 	uid_t uid;
 	gid_t gid;
 	bool root;               /* tests only: guest root, nothing dropped, nothing filtered */
 	bool reset_oom;          /* the supervisor is protected from the OOM killer: children not */
 	int landlock;            /* ruleset, owned; -1 with root */
-	struct sock_fprog filter; /* borrowed for ever (static); len 0 with root */
-	struct sock_fprog setid;  /* the same; len 0 where no file of the host is in reach */
+	struct sock_fprog filter; /* of the plan, plain form; owned; len 0 with root */
+	struct sock_fprog setid;  /* static; len 0 where no file of the host is in reach */
 	uint64_t nofile;         /* RLIMIT_NOFILE, already cut to what can be had */
 	uint64_t nproc;          /* RLIMIT_NPROC; 0 = leave: a cgroup counts */
+	struct sb_confine_limit limits[SB_CONFINE_LIMITS]; /* what the plan asks for */
+	size_t n_limits;
 };
 
 /*
@@ -35,9 +45,6 @@ struct sb_confine {
 SB_MUST_CHECK int sb_confine_prepare(const struct sb_plan *plan, bool vm, bool has_cgroup,
 				     struct sb_confine *ret, struct sb_err *err);
 void sb_confine_done(struct sb_confine *c);
-
-/* The workload's seccomp filter for this machine; static. */
-struct sock_fprog sb_confine_filter(void);
 
 /*
  * Child side, in this order; async-signal-safe, raw system calls only. Return: 0; -errno.

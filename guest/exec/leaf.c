@@ -96,6 +96,19 @@ int sb_leaf_setup(const char *dir, const struct sb_plan *plan, struct sb_err *er
 	return 0;
 }
 
+int sb_leaf_pids(const char *dir, char *ret, size_t cap, struct sb_err *err)
+{
+	sb_autofd int fd = open(dir, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+	char text[32];
+	int r = fd < 0 ? -errno : get(fd, "pids.max", text, sizeof(text));
+
+	if (r < 0)
+		return sb_err_set(err, r, "cgroup pids.max: %s", strerror(-r));
+	text[strcspn(text, "\n")] = '\0';
+	(void)snprintf(ret, cap, "pids=%s\n", text);
+	return 0;
+}
+
 int sb_leaf_new(const char *dir, uint32_t id, int *ret)
 {
 	char path[512];

@@ -14,6 +14,9 @@
  */
 SB_MUST_CHECK int sb_leaf_setup(const char *dir, const struct sb_plan *plan, struct sb_err *err);
 
+/* The limit of processes that is in force, as a line of READY's text: "pids=N". Return: 0; -errno. */
+SB_MUST_CHECK int sb_leaf_pids(const char *dir, char *ret, size_t cap, struct sb_err *err);
+
 /* Make "<dir>/cmd-<id>". @ret: its directory, CLOEXEC; caller closes. Return: 0; -errno. */
 SB_MUST_CHECK int sb_leaf_new(const char *dir, uint32_t id, int *ret);
 /* SIGKILL to everything in it, whatever forks meanwhile. Return: 0; -errno. */

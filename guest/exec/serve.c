@@ -31,6 +31,7 @@
 #include "exec/command.h"
 #include "exec/confine.h"
 #include "exec/leaf.h"
+#include "exec/probe.h"
 #include "os/loop.h"
 #include "relay/net_relay.h"
 #include "wire/ctl.h"
@@ -48,6 +49,10 @@ struct serve {
 	struct sb_confine confine;
 	int sigfd;
 	struct sb_io sig_io;
+	struct sb_probe probe; /* reads back what confines a command, beside the handshake */
+	struct sb_io probe_io;
+	bool probed;           /* the probe has ended */
+	bool greeted;          /* the host can hear */
 	struct sb_err refused; /* why no command may start; told to the host when it can hear */
 	bool ran;              /* RUN was seen */
 	bool ending;           /* nothing new is taken */
@@ -170,18 +175,58 @@ static int exec_further(struct serve *s, const struct sb_ctl *m)
 
 /* --- channel ---------------------------------------------------------------------------- */
 
-static void on_ready(struct sb_chan *c)
+/* READY's text: what the start told, what the probe found. */
+static int report(struct serve *s, char *text, size_t cap, struct sb_err *err)
 {
-	struct serve *s = sb_chan_owner(c);
-	const char *text = s->env->ready_text ? s->env->ready_text : "";
-	struct sb_ctl m = { .type = SB_CTL_READY, .text = text, .text_len = strlen(text) };
+	const char *found;
+	char pids[48] = "";
+	int r = sb_probe_text(&s->probe, &found, err);
+	int n;
 
+	if (r == 0 && s->env->cgroup)
+		r = sb_leaf_pids(s->env->cgroup, pids, sizeof(pids), err);
+	if (r < 0)
+		return r;
+	n = snprintf(text, cap, "%s%s%s", s->env->ready_text ? s->env->ready_text : "", pids,
+		     found);
+	return n < 0 || (size_t)n >= cap ? sb_err_set(err, -E2BIG, "the report is too long") : 0;
+}
+
+/* When both are there: somebody to tell, and something to say. */
+static void maybe_ready(struct serve *s)
+{
+	static char text[SB_CONTROLS_MAX_TEXT];
+	struct sb_ctl m = { .type = SB_CTL_READY, .text = text };
+
+	if (!s->greeted || s->ending || (!s->probed && s->refused.code == 0))
+		return;
+	if (s->refused.code == 0)
+		(void)report(s, text, sizeof(text), &s->refused);
 	if (s->refused.code < 0) {
 		send_failed(s, s->refused.code, s->refused.text);
 		end(s, s->refused.code);
 		return;
 	}
+	m.text_len = strlen(text);
 	send_ctl(s, &m);
+}
+
+static void on_ready(struct sb_chan *c)
+{
+	struct serve *s = sb_chan_owner(c);
+
+	s->greeted = true;
+	maybe_ready(s);
+}
+
+static void on_probe(struct sb_io *io, uint32_t events)
+{
+	struct serve *s = io->owner;
+
+	(void)events;
+	sb_io_del(&s->probe_io);
+	s->probed = true;
+	maybe_ready(s);
 }
 
 /* Files get the host's times: a clock that is behind makes them come from the future. */
@@ -340,14 +385,17 @@ static int set_signals(struct serve *s, struct sb_err *err)
 static int prepare_walls(struct serve *s, struct sb_err *err)
 {
 	const struct sb_guest_env *env = s->env;
+	int r = env->cgroup ? sb_leaf_setup(env->cgroup, s->plan, err) : 0;
 
-	if (env->cgroup) {
-		int r = sb_leaf_setup(env->cgroup, s->plan, err);
-
-		if (r < 0)
-			return r;
-	}
-	return sb_confine_prepare(s->plan, env->vm, env->cgroup != NULL, &s->confine, err);
+	if (r < 0)
+		return r;
+	r = sb_confine_prepare(s->plan, env->vm, env->cgroup != NULL, &s->confine, err);
+	if (r == 0)
+		r = sb_probe_start(s->plan, &s->confine, &s->probe, err);
+	if (r < 0)
+		return r;
+	r = sb_io_set(s->loop, &s->probe_io, s->probe.done, EPOLLIN, on_probe, s);
+	return r < 0 ? sb_err_set(err, r, "event loop: %s", strerror(-r)) : 0;
 }
 
 static int prepare(struct serve *s, struct sb_err *err)
@@ -487,7 +535,8 @@ static void finish(struct serve *s)
 
 int sb_guest_serve(const struct sb_guest_env *env)
 {
-	struct serve s = { .env = env, .plan = env->boot->plan, .sigfd = -1 };
+	struct serve s = { .env = env, .plan = env->boot->plan, .sigfd = -1,
+			   .probe = SB_PROBE_INIT };
 	struct sb_err err = { 0 };
 	int r;
 
@@ -509,6 +558,8 @@ int sb_guest_serve(const struct sb_guest_env *env)
 	if (s.loop)
 		finish(&s);
 	sb_io_del(&s.sig_io);
+	sb_io_del(&s.probe_io);
+	sb_probe_end(&s.probe);
 	sb_fd_close(&s.sigfd);
 	sb_confine_done(&s.confine);
 	s.loop = sb_loop_free(s.loop);

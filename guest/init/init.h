@@ -1,7 +1,7 @@
 #ifndef SB_GUEST_INIT_INIT_H
 #define SB_GUEST_INIT_INIT_H
 /* PID 1 of a guest: from the first instruction to the end of the session. */
-#include "base/err.h"
+#include "core/plan.h"
 
 /*
  * sb_init_namespace - PID 1 of a pid namespace on the host's kernel
@@ -20,10 +20,11 @@ SB_MUST_CHECK int sb_init_lo_up(void);
 
 /*
  * sb_init_sysctl - harden the kernel below @proc (an open /proc), each setting read back
- * @ret: names of what was set and verified and of what this kernel lacks, for READY; borrowed
+ * @profile: what may be traced depends on it
+ * @ret: lines for READY, "sysctl.NAME=value" or "=absent" where the kernel lacks it; borrowed
  * Return: 0; -errno when a setting exists and cannot be applied.
  */
-SB_MUST_CHECK int sb_init_sysctl(int proc, const char **ret, struct sb_err *err);
+SB_MUST_CHECK int sb_init_sysctl(int proc, enum sb_profile profile, const char **ret, struct sb_err *err);
 /* sb_init_no_more_modules - close module loading; the last step of a boot */
 SB_MUST_CHECK int sb_init_no_more_modules(int proc, struct sb_err *err);
 

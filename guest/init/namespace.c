@@ -229,8 +229,8 @@ int sb_init_namespace(bool trees)
 	}
 	(void)uname(&uts);
 	(void)snprintf(ready, sizeof(ready),
-		       "%s; namespace (shares the host's kernel); ids %s; user namespaces closed",
-		       uts.release, trees ? "mapped" : "of the caller");
+		       "kernel=%s\nruntime=namespace\nids=%s\nuser_namespaces=closed\n", uts.release,
+		       trees ? "mapped" : "of the caller");
 	env.ready_text = ready;
 	e = sb_guest_serve(&env);
 	if (e < 0)

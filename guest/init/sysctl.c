@@ -24,7 +24,6 @@ static const struct setting {
 	{ "kernel/perf_event_paranoid", "3", AT_LEAST },
 	{ "kernel/unprivileged_bpf_disabled", "1", AT_LEAST },
 	{ "net/core/bpf_jit_harden", "2", EXACT },
-	{ "kernel/yama/ptrace_scope", "2", AT_LEAST },
 	{ "kernel/randomize_va_space", "2", EXACT },
 	{ "kernel/core_pattern", "|/bin/false", EXACT },
 	{ "kernel/core_uses_pid", "0", EXACT },
@@ -59,7 +58,7 @@ static size_t told_len;
 
 static void tell(const char *path, const char *what)
 {
-	int n = snprintf(told + told_len, sizeof(told) - told_len, " %s%s", path, what);
+	int n = snprintf(told + told_len, sizeof(told) - told_len, "sysctl.%s%s\n", path, what);
 
 	if (n > 0 && (size_t)n < sizeof(told) - told_len)
 		told_len += (size_t)n;
@@ -113,27 +112,38 @@ static int apply(int proc, const struct setting *s)
 	return holds(s, now) ? 0 : -EIO;
 }
 
-int sb_init_sysctl(int proc, const char **ret, struct sb_err *err)
+static int set(int proc, const struct setting *s, struct sb_err *err)
 {
+	char value[32];
+	int e = apply(proc, s);
+
+	if (e == -ENOENT) {
+		tell(s->path, "=absent");
+		return 0;
+	}
+	if (e < 0)
+		return sb_err_set(err, e, "cannot harden the kernel: %s=%s: %s", s->path, s->value,
+				  strerror(-e));
+	(void)snprintf(value, sizeof(value), "=%s", s->value);
+	tell(s->path, value);
+	return 0;
+}
+
+int sb_init_sysctl(int proc, enum sb_profile profile, const char **ret, struct sb_err *err)
+{
+	/* a debugger may trace what it started; else nobody may trace anything */
+	const struct setting tracing = { "kernel/yama/ptrace_scope",
+					 profile == SB_PROFILE_BUILD ? "1" : "2", AT_LEAST };
+	int e;
+
 	told_len = 0;
 	told[0] = '\0';
-	for (size_t i = 0; i < SB_ARRAY_LEN(settings); i++) {
-		const struct setting *s = &settings[i];
-		char value[32];
-		int e = apply(proc, s);
-
-		if (e == -ENOENT) {
-			tell(s->path, "=absent");
-			continue;
-		}
-		if (e < 0)
-			return sb_err_set(err, e, "cannot harden the kernel: %s=%s: %s", s->path,
-					  s->value, strerror(-e));
-		(void)snprintf(value, sizeof(value), "=%s", s->value);
-		tell(s->path, value);
-	}
-	*ret = told;
-	return 0;
+	e = set(proc, &tracing, err);
+	for (size_t i = 0; e == 0 && i < SB_ARRAY_LEN(settings); i++)
+		e = set(proc, &settings[i], err);
+	if (e == 0)
+		*ret = told;
+	return e;
 }
 
 int sb_init_no_more_modules(int proc, struct sb_err *err)

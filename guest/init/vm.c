@@ -185,18 +185,19 @@ static int set_up_root(const struct sb_plan *p, struct sb_served *served, struct
 	return e;
 }
 
-static int harden(int proc, char *ready, size_t cap, struct sb_err *err)
+static int harden(int proc, enum sb_profile profile, char *ready, size_t cap, struct sb_err *err)
 {
 	const char *told = "";
 	struct utsname uts;
-	int e = sb_init_sysctl(proc, &told, err);
+	int e = sb_init_sysctl(proc, profile, &told, err);
 
 	if (e == 0)
 		e = sb_init_no_more_modules(proc, err);
 	if (e < 0)
 		return e;
 	(void)uname(&uts);
-	(void)snprintf(ready, cap, "%s; micro-VM; modules closed;%s", uts.release, told);
+	(void)snprintf(ready, cap, "kernel=%s\nruntime=micro-VM\nmodules=closed\n"
+		       "user_namespaces=closed\n%s", uts.release, told);
 	return 0;
 }
 
@@ -251,7 +252,7 @@ static int boot_up(struct vm *vm, struct sb_err *err)
 	e = set_up_root(boot->plan, &vm->served, err);
 	if (e == 0)
 		e = set_up_cgroup(err);
-	return e < 0 ? e : harden(proc, vm->ready, READY_MAX, err);
+	return e < 0 ? e : harden(proc, boot->plan->profile, vm->ready, READY_MAX, err);
 }
 
 /* Flush and let go of what the host serves while its pumps still run, then end everything. */

@@ -6,6 +6,7 @@
  */
 #include "conn/boot.h"
 #include "conn/chan.h"
+#include "core/controls.h"
 #include "os/loop.h"
 #include "wire/ctl.h"
 #include "wire/ipc.h"
@@ -77,6 +78,7 @@ struct session {
 	struct sb_io carrier_io; /* boot record only; then the channel has its own */
 	struct sb_timer deadline;
 	struct sb_timer clock; /* the next TIME */
+	struct sb_controls controls; /* what READY must report */
 	uint32_t ready_timeout_ms;
 	bool tty;
 	bool separate_stderr;

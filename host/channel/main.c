@@ -122,6 +122,9 @@ static int take_plan(struct session *ses, const struct sb_ipc_chan_start *start,
 		return r;
 	if (plan->provider == SB_PROVIDER_MICROVM)
 		ses->max_net = SB_CHAN_NET_ROOM(plan);
+	r = sb_controls_of(plan, &ses->controls);
+	if (r < 0)
+		return r;
 	ses->tty = plan->tty;
 	ses->separate_stderr = plan->separate_stderr;
 	sb_sha256(bytes, len, digest);

@@ -116,6 +116,21 @@ static void clean_text(const char *text, size_t len, char *out, size_t cap)
 	out[n] = '\0';
 }
 
+static void log_report(const struct sb_ctl *m)
+{
+	size_t at = 0;
+
+	while (at < m->text_len) {
+		const char *nl = memchr(m->text + at, '\n', m->text_len - at);
+		size_t n = nl ? (size_t)(nl - (m->text + at)) : m->text_len - at;
+		char line[400];
+
+		clean_text(m->text + at, n, line, sizeof(line));
+		sb_debug("in force: %s", line);
+		at += n + 1;
+	}
+}
+
 static int on_exited(struct session *ses, const struct sb_ctl *m)
 {
 	struct command *cmd = command_find(ses, m->cmd);
@@ -123,6 +138,30 @@ static int on_exited(struct session *ses, const struct sb_ctl *m)
 	if (!cmd || cmd->exited)
 		return ses->state == SES_CLOSING ? 0 : -EBADMSG;
 	command_exited(cmd, m);
+	return 0;
+}
+
+/* Nothing is started in a guest that does not have in force what the plan asks for. */
+static int on_ready(struct session *ses, const struct sb_ctl *m)
+{
+	struct sb_err err = { 0 };
+	int r;
+
+	if (ses->state != SES_GREET)
+		return -EBADMSG;
+	r = sb_controls_check(&ses->controls, m->text, m->text_len, &err);
+	if (r == -EBADMSG)
+		return r;
+	if (r < 0) {
+		session_fail(ses, SB_FAIL_GUEST, "%s", err.text);
+		return 0;
+	}
+	send_time(ses);
+	if (sb_log_debug_on())
+		log_report(m);
+	sb_timer_del(&ses->deadline);
+	ses->state = SES_READY;
+	session_tell(ses, SB_IPC_READY, NULL, 0);
 	return 0;
 }
 
@@ -136,15 +175,7 @@ static int on_message(struct session *ses, const struct sb_ctl *m)
 		return -EBADMSG;
 	switch ((enum sb_ctl_type)m->type) {
 	case SB_CTL_READY:
-		if (ses->state != SES_GREET)
-			return -EBADMSG;
-		send_time(ses);
-		clean_text(m->text, m->text_len, text, sizeof(text));
-		sb_debug("guest kernel %s is ready", text);
-		sb_timer_del(&ses->deadline);
-		ses->state = SES_READY;
-		session_tell(ses, SB_IPC_READY, NULL, 0);
-		return 0;
+		return on_ready(ses, m);
 	case SB_CTL_STARTED:
 		cmd = command_find(ses, m->cmd);
 		if (!cmd)
@@ -282,4 +313,5 @@ void session_done(struct session *ses)
 	free(ses->boot);
 	ses->boot = NULL;
 	sb_wipe(ses->psk, sizeof(ses->psk));
+	sb_controls_done(&ses->controls);
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/plan_i.h"
+#include "core/syscalls.h"
 
 #define refuse sb_plan_refuse
 
@@ -137,6 +138,8 @@ static int check_profile(const struct sb_plan *p, struct sb_err *err)
 		if (!made_of(name, LOWER DIGITS "_", 64))
 			return refuse(err, "system call", name,
 				      "must be 1 to 64 of a-z 0-9 _");
+		if (sb_syscall_may_deny(name, err) < 0)
+			return -EINVAL;
 		if (i > 0 && strcmp(p->deny_syscalls[i - 1], name) >= 0)
 			return refuse(err, "system call", name,
 				      "is there twice or not in sorted order");

@@ -171,6 +171,7 @@ struct wish {
 	bool tty;
 	bool bad_sig;
 	bool net;
+	const char *report; /* instead of one that is as it should be; NULL = RIG_REPORT */
 	bool mismatch; /* the descriptor of the other kind of plan */
 	uint32_t timeout_ms;
 	uint32_t guest_max;
@@ -289,14 +290,26 @@ bool rig_turn_until(struct rig *r, const bool *flag, int ms)
 
 static bool ready(struct rig *r, const struct wish *w)
 {
-	struct sb_ctl m = { .type = SB_CTL_READY, .text = "6.1", .text_len = 3 };
+	struct sb_ctl m = { .type = SB_CTL_READY, .text = RIG_REPORT,
+			    .text_len = sizeof(RIG_REPORT) - 1 };
+
+	if (w->report) {
+		m.text = w->report;
+		m.text_len = strlen(w->report);
+	}
 
 	if (!spawn(r, w) || !rig_boot(r))
 		return false;
 	for (int i = 0; i < 1000 && say(&r->g, &m) == -ENOTCONN; i++)
 		if (sb_loop_turn(r->loop, 5) < 0)
 			return false;
-	return rig_message(r, 3000) == SB_IPC_READY;
+	return rig_message(r, 3000) == (w->report ? SB_IPC_FAILED : SB_IPC_READY);
+}
+
+bool rig_reports(struct rig *r, const char *report)
+{
+	return ready(r, &(struct wish){
+				.timeout_ms = 5000, .guest_max = SB_CHAN_MAX_NET, .report = report });
 }
 
 bool rig_ready(struct rig *r, bool tty)

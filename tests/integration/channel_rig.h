@@ -54,6 +54,15 @@ struct rig {
 /* As many NET streams as the plan allows. */
 #define RIG_MAX_NET (512 + 8)
 
+/* READY's text of a guest in which everything that the rig's plan asks for is in force. */
+#define RIG_REPORT                                                                                 \
+	"kernel=6.1\nmodules=closed\nuser_namespaces=closed\nprofile=default\nuid=1000\ngid=1000\n" \
+	"capabilities=none\nno_new_privs=1\nseccomp=filter\nlandlock=in force\nrlimit.core=1\n"    \
+	"rlimit.nofile=1024\npids=512\nrefused=mount,unshare,setns,bpf,keyctl,perf_event_open,"      \
+	"io_uring_setup,clone3,packet-socket,tiocsti,ptrace,process_vm_readv\n"
+/* Start with another report. Return: whether the session was refused (r->msg says why). */
+bool rig_reports(struct rig *r, const char *report);
+
 extern const struct sb_stream_ops g_stream;
 void flood(struct guest *g);
 int say(struct guest *g, const struct sb_ctl *m);

@@ -6,6 +6,28 @@
 
 /* --- tests --- */
 
+/* A guest in which a control is not in force is refused, and nothing is run in it. */
+TEST(missing_control_refuses_the_session)
+{
+	static const char *const reports[][2] = {
+		{ "kernel=6.1\n", "control profile is not in force as asked (asked: default; "
+				  "in force: not reported)" },
+		{ "profile=default\nuid=1000\ngid=1000\ncapabilities=CapEff\n",
+		  "control capabilities is not in force as asked (asked: none; in force: CapEff)" },
+	};
+
+	for (size_t i = 0; i < SB_ARRAY_LEN(reports); i++) {
+		struct rig r;
+		const struct sb_ipc_failed *f;
+
+		CHECK(rig_reports(&r, reports[i][0]));
+		f = (const struct sb_ipc_failed *)(const void *)r.msg.data;
+		CHECK_EQ(f->fail, SB_FAIL_GUEST);
+		CHECK(strstr(f->text, reports[i][1]) != NULL);
+		CHECK(rig_stop(&r) >= 0);
+	}
+}
+
 TEST(whole_session)
 {
 	struct sb_ctl started = { .type = SB_CTL_STARTED };

@@ -172,6 +172,8 @@ static int on_control(struct sb_chan *c, const uint8_t *msg, size_t len)
 	switch (m.type) {
 	case SB_CTL_READY:
 		h->ready = true;
+		if (m.text_len < sizeof(h->report))
+			memcpy(h->report, m.text, m.text_len);
 		return 0;
 	case SB_CTL_STARTED:
 		if (m.cmd < HE_CMDS)
@@ -209,7 +211,7 @@ static const struct sb_chan_ops chan_ops = { .ready = on_ready,
 
 static int guest_main(const struct sb_boot *boot, int carrier)
 {
-	struct sb_guest_env env = { .boot = boot, .carrier = carrier, .ready_text = "test" };
+	struct sb_guest_env env = { .boot = boot, .carrier = carrier, .ready_text = "kernel=test\nuser_namespaces=closed\n" };
 
 	return sb_guest_serve(&env) == 0 ? 0 : 1;
 }
@@ -230,6 +232,9 @@ bool he_start(struct he *h, char **argv, bool tty, bool separate_stderr,
 		.user = (char *)(uintptr_t) "agent",
 		.pids_max = 256,
 		.nofile = 1024,
+		.profile = SB_PROFILE_DEFAULT,
+		.rlimits = { SB_PLAN_NO_LIMIT, SB_PLAN_NO_LIMIT, SB_PLAN_NO_LIMIT,
+			     SB_PLAN_NO_LIMIT, SB_PLAN_NO_LIMIT, SB_PLAN_NO_LIMIT },
 	};
 	struct sb_boot boot = { .plan = &plan };
 	struct sb_chan_config cfg = { .role = SB_CHAN_HOST, .ops = &chan_ops, .owner = h };

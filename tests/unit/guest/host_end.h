@@ -42,6 +42,7 @@ struct he {
 	int carrier;
 	char home[64];
 	bool ready;
+	char report[8192]; /* READY's text */
 	bool closed;
 	bool bye;
 	char failed[200];

@@ -6,6 +6,7 @@
 #include "t.h"
 
 #include <fcntl.h>
+#include <linux/audit.h>
 #include <linux/netlink.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
@@ -13,6 +14,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -22,9 +24,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "exec/confine.h"
+#include "core/controls.h"
+#include "exec/filter.h"
 
 #define HIGH 0x100000000UL /* garbage that the kernel does not look at */
+
+#if defined(__x86_64__)
+#define ARCH AUDIT_ARCH_X86_64
+#else
+#define ARCH AUDIT_ARCH_AARCH64
+#endif
 
 static int shared_pty = -1;
 
@@ -37,6 +46,29 @@ struct call {
 };
 
 #define P 1 /* EPERM */
+#define ALLOWED (-1)
+/* What strict and build answer where they differ from the default below. */
+static const struct {
+	const char *name;
+	int strict; /* errno; ALLOWED; 0 = as the default */
+	int build;
+} differences[] = {
+	{ "ptrace", 0, ALLOWED },
+	{ "process_vm_readv", 0, ALLOWED },
+	{ "process_vm_writev", 0, ALLOWED },
+	{ "personality ADDR_NO_RANDOMIZE", 0, ALLOWED },
+	{ "netlink route", EAFNOSUPPORT, 0 },
+	{ "netlink audit", EAFNOSUPPORT, 0 },
+	{ "netlink netfilter + high", EAFNOSUPPORT, 0 },
+	{ "memfd_create", P, 0 },
+	{ "memfd_secret", P, 0 },
+	{ "execveat", P, 0 },
+	{ "shmget", P, 0 },
+	{ "msgget", P, 0 },
+	{ "semget", P, 0 },
+	{ "mq_open", P, 0 },
+	{ "io_setup", P, 0 },
+};
 static const struct call calls[] = {
 	{ "ptrace", SYS_ptrace, { 0x4206, 1, 0, 0 }, P, true },
 	{ "process_vm_readv", SYS_process_vm_readv, { 0, 0, 0, 0 }, P, false },
@@ -128,6 +160,21 @@ static const struct call calls[] = {
 	{ "getpid", SYS_getpid, { 0, 0, 0, 0 }, 0, false },
 	{ "pidfd_open", SYS_pidfd_open, { 1, 0, 0, 0 }, 0, false },
 	{ "setuid family", SYS_setresuid, { ~0UL, ~0UL, ~0UL, 0 }, 0, false },
+	{ "execveat", SYS_execveat, { ~0UL, 0, 0, 0 }, 0, false },
+	{ "shmget", SYS_shmget, { 0, 0, 0, 0 }, 0, false },
+	{ "msgget", SYS_msgget, { 0, 0, 0, 0 }, 0, false },
+	{ "semget", SYS_semget, { 0, 0, 0, 0 }, 0, false },
+	{ "mq_open", SYS_mq_open, { 0, 0, 0, 0 }, 0, false },
+	{ "io_setup", SYS_io_setup, { 0, 0, 0, 0 }, 0, false },
+	{ "openat2", SYS_openat2, { 0, 0, 0, 0 }, 0, false },
+	{ "landlock_create_ruleset", 444, { 0, 0, 1, 0 }, 0, false },
+	{ "seccomp query", SYS_seccomp, { SECCOMP_GET_ACTION_AVAIL, 0, 0, 0 }, 0, false },
+	{ "mseal", 462, { 1, 1, 1, 0 }, 0, false },
+	{ "process_mrelease", 448, { ~0UL, 0, 0, 0 }, 0, false },
+	{ "memfd_secret", 447, { ~0UL, 0, 0, 0 }, 0, false },
+	{ "fanotify_mark", SYS_fanotify_mark, { ~0UL, 0, 0, 0 }, P, false },
+	{ "quotactl_fd", 443, { ~0UL, 0, 0, 0 }, P, false },
+	{ "a number that no call has", 400, { ~0UL, 0, 0, 0 }, ENOSYS, true },
 };
 
 static int try_call(const struct call *c)
@@ -137,9 +184,11 @@ static int try_call(const struct call *c)
 	return r < 0 ? errno : 0;
 }
 
+static enum sb_profile profile = SB_PROFILE_DEFAULT; /* of the filters below */
+
 static bool install(void)
 {
-	struct sock_fprog f = sb_confine_filter();
+	struct sock_fprog f = sb_filter_profile(profile);
 
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
 	       syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &f) == 0;
@@ -168,15 +217,117 @@ static int without(const void *arg)
 	return try_call(arg);
 }
 
-TEST(every_call_is_decided)
+/* What @profile answers to @c; ALLOWED: anything the kernel says. */
+static int expected(const struct call *c)
+{
+	int e = c->error;
+
+	for (size_t i = 0; i < SB_ARRAY_LEN(differences); i++) {
+		if (strcmp(differences[i].name, c->name) != 0)
+			continue;
+		if (profile == SB_PROFILE_STRICT && differences[i].strict)
+			e = differences[i].strict;
+		if (profile == SB_PROFILE_BUILD && differences[i].build)
+			e = differences[i].build;
+	}
+	return e;
+}
+
+/* Allowed, so the kernel's own answer comes. */
+static void check_allowed(const struct call *c, int with)
+{
+	int plain = in_child(without, c);
+
+	if (!WIFEXITED(with) || !WIFEXITED(plain) || WEXITSTATUS(with) != WEXITSTATUS(plain))
+		t_fail(__FILE__, __LINE__, "%s, %s: status %x under the filter, %x without it",
+		       sb_plan_profile_name(profile), c->name, (unsigned int)with, (unsigned int)plain);
+}
+
+static void check_profile(enum sb_profile p)
+{
+	profile = p;
+	for (size_t i = 0; i < SB_ARRAY_LEN(calls); i++) {
+		int with = in_child(under_filter, &calls[i]);
+		int e = expected(&calls[i]);
+
+		if (e <= 0)
+			check_allowed(&calls[i], with);
+		else if (!WIFEXITED(with) || WEXITSTATUS(with) != e)
+			t_fail(__FILE__, __LINE__, "%s, %s: status %x, want errno %d",
+			       sb_plan_profile_name(p), calls[i].name, (unsigned int)with, e);
+	}
+	profile = SB_PROFILE_DEFAULT;
+}
+
+TEST(strict_decides_every_call)
+{
+	check_profile(SB_PROFILE_STRICT);
+}
+TEST(build_decides_every_call)
+{
+	check_profile(SB_PROFILE_BUILD);
+}
+TEST(default_decides_every_call)
+{
+	check_profile(SB_PROFILE_DEFAULT);
+}
+
+/* The judge of notifications answers by evaluation: it must say what the kernel says. */
+TEST(the_evaluation_agrees_with_the_kernel)
+{
+	struct sock_fprog f = sb_filter_profile(SB_PROFILE_DEFAULT);
+
+	for (size_t i = 0; i < SB_ARRAY_LEN(calls); i++) {
+		const struct call *c = &calls[i];
+		struct seccomp_data d = { .nr = (int)c->nr, .arch = ARCH };
+		uint32_t want = c->error ? SECCOMP_RET_ERRNO | (uint32_t)c->error
+					 : SECCOMP_RET_ALLOW;
+
+		for (int a = 0; a < 4; a++)
+			d.args[a] = c->arg[a];
+		if (sb_filter_eval(&f, &d) != want)
+			t_fail(__FILE__, __LINE__, "%s: %x", c->name, sb_filter_eval(&f, &d));
+	}
+}
+
+TEST(a_plan_denies_more)
+{
+	char *names[] = { (char *)(uintptr_t)"chmod", (char *)(uintptr_t)"getpid", NULL };
+	struct sb_plan plan = { .profile = SB_PROFILE_BUILD, .deny_syscalls = names };
+	struct seccomp_data getpid_call = { .nr = SYS_getpid, .arch = ARCH };
+	struct seccomp_data exec_call = { .nr = SYS_execve, .arch = ARCH };
+	struct seccomp_data clone3_call = { .nr = SYS_clone3, .arch = ARCH };
+	struct seccomp_data foreign = { .nr = SYS_getpid, .arch = ARCH ^ 1 };
+	struct sock_fprog plain;
+	struct sock_fprog asking;
+	struct sb_err err = { 0 };
+
+	REQUIRE(sb_filter_make(&plan, 0, &plain, &err) == 0);
+	REQUIRE(sb_filter_make(&plan, SB_FILTER_ASK_REFUSED | SB_FILTER_ASK_EXEC, &asking, &err) ==
+		0);
+	CHECK_EQ(sb_filter_eval(&plain, &getpid_call), SECCOMP_RET_ERRNO | (uint32_t)EPERM);
+	CHECK_EQ(sb_filter_eval(&asking, &getpid_call), SECCOMP_RET_USER_NOTIF);
+	CHECK_EQ(sb_filter_eval(&plain, &exec_call), SECCOMP_RET_ALLOW);
+	CHECK_EQ(sb_filter_eval(&asking, &exec_call), SECCOMP_RET_USER_NOTIF);
+	/* absent and foreign calls are nothing to ask about */
+	CHECK_EQ(sb_filter_eval(&asking, &clone3_call), SECCOMP_RET_ERRNO | (uint32_t)ENOSYS);
+	CHECK_EQ(sb_filter_eval(&asking, &foreign), SECCOMP_RET_KILL_PROCESS);
+	CHECK_EQ(sb_filter_eval(&plain, &foreign), SECCOMP_RET_KILL_PROCESS);
+	free(plain.filter);
+	free(asking.filter);
+	names[0] = (char *)(uintptr_t)"no_such_call";
+	CHECK_EQ(sb_filter_make(&plan, 0, &plain, &err), -ENOENT);
+	CHECK(strstr(err.text, "no_such_call") != NULL);
+	plan.profile = SB_PROFILE_NONE;
+	CHECK_EQ(sb_filter_make(&plan, 0, &plain, NULL), -EINVAL);
+}
+
+/* The default filter, call by call, against the kernel without one. */
+TEST(the_cases_can_tell)
 {
 	for (size_t i = 0; i < SB_ARRAY_LEN(calls); i++) {
 		const struct call *c = &calls[i];
-		int with = in_child(under_filter, c);
 
-		if (!WIFEXITED(with) || WEXITSTATUS(with) != c->error)
-			t_fail(__FILE__, __LINE__, "%s: status %x, want errno %d", c->name,
-			       (unsigned int)with, c->error);
 		if (c->error && !c->same_ok && geteuid() == 0) {
 			int plain = in_child(without, c);
 

@@ -389,3 +389,47 @@ TEST(walls_that_cannot_be_built_are_refused)
 	CHECK(strstr(h.failed, "virtual machine"));
 	CHECK_EQ(he_stop(&h), 1);
 }
+
+static void hard_plan(struct sb_plan *p)
+{
+	static char *denied[] = { S("chmod"), S("fchmodat"), S("sched_yield"), NULL };
+
+	p->profile = SB_PROFILE_STRICT;
+	p->deny_syscalls = denied;
+	p->rlimits.fsize = 1 << 20;
+	p->rlimits.as = 1ULL << 30;
+	p->rlimits.stack = 4 << 20;
+	p->rlimits.cpu = 77;
+	p->rlimits.memlock = 4096;
+	p->rlimits.data = 512 << 20;
+}
+TEST(ready_tells_what_is_in_force)
+{
+	static const char *const want[] = {
+		"kernel=test\n", "user_namespaces=closed\n", "\nprofile=strict\n", "\nuid=51234\n",
+		"\ngid=51234\n", "\ncapabilities=none\n", "\nno_new_privs=1\n",
+		"\nseccomp=filter\n", "\nlandlock=in force\n", "\nrlimit.core=1\n",
+		"\nrlimit.nofile=1024\n", "\nrlimit.fsize=1048576\n", "\nrlimit.as=1073741824\n",
+		"\nrlimit.stack=4194304\n", "\nrlimit.cpu=77\n", "\nrlimit.memlock=4096\n",
+		"\nrlimit.data=536870912\n", "\npids=256\n", "\ndenied=chmod,fchmodat,sched_yield\n",
+		"\nrefused=mount,unshare,setns,bpf,keyctl,perf_event_open,io_uring_setup,clone3,"
+		"packet-socket,tiocsti,ptrace,process_vm_readv,memfd_create,execveat,netlink-socket\n",
+	};
+	struct he h;
+
+	if (!usable())
+		return;
+	REQUIRE(he_start(&h, ARGV(S("sh"), S("-c"),
+				  S("ulimit -f; ulimit -v; ulimit -s; ulimit -t; ulimit -l; ulimit -d;"
+				    "touch f; chmod 600 f 2>&1 | grep -o 'not permitted'")),
+			 false, false, hard_plan));
+	for (size_t i = 0; i < SB_ARRAY_LEN(want); i++)
+		if (!strstr(h.report, want[i]))
+			t_fail(__FILE__, __LINE__, "no \"%s\" in:\n%s", want[i], h.report);
+	/* and the command has the same */
+	CHECK(he_open(&h, 0, "o"));
+	CHECK(he_run(&h, 0, 0));
+	CHECK(he_until_exited(&h, 0));
+	CHECK_STR(he_text(&h, 0), "2048\n1048576\n4096\n77\n4\n524288\nnot permitted\n");
+	CHECK_EQ(he_stop(&h), 0);
+}

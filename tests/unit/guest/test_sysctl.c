@@ -52,11 +52,11 @@ TEST(sets_what_exists_and_names_what_does_not)
 	REQUIRE(proc >= 0);
 	put(proc, "kernel", "kptr_restrict", "0\n");
 	put(proc, "kernel", "dmesg_restrict", "0\n");
-	CHECK_EQ(sb_init_sysctl(proc, &told, &err), 0);
+	CHECK_EQ(sb_init_sysctl(proc, SB_PROFILE_DEFAULT, &told, &err), 0);
 	REQUIRE(told != NULL);
-	CHECK(strstr(told, " kernel/kptr_restrict=2") != NULL);
-	CHECK(strstr(told, " kernel/dmesg_restrict=1") != NULL);
-	CHECK(strstr(told, " fs/suid_dumpable=absent") != NULL);
+	CHECK(strstr(told, "sysctl.kernel/kptr_restrict=2") != NULL);
+	CHECK(strstr(told, "sysctl.kernel/dmesg_restrict=1") != NULL);
+	CHECK(strstr(told, "sysctl.fs/suid_dumpable=absent") != NULL);
 	CHECK(get(proc, "sys/kernel/kptr_restrict")[0] == '2');
 }
 
@@ -68,7 +68,7 @@ TEST(a_stricter_value_stays)
 	REQUIRE(proc >= 0);
 	put(proc, "kernel", "perf_event_paranoid", "4\n");
 	put(proc, "kernel", "unprivileged_bpf_disabled", "2\n");
-	CHECK_EQ(sb_init_sysctl(proc, &told, NULL), 0);
+	CHECK_EQ(sb_init_sysctl(proc, SB_PROFILE_DEFAULT, &told, NULL), 0);
 	CHECK_STR(get(proc, "sys/kernel/perf_event_paranoid"), "4");
 	CHECK_STR(get(proc, "sys/kernel/unprivileged_bpf_disabled"), "2");
 }
@@ -82,7 +82,7 @@ TEST(a_setting_that_does_not_take_is_an_error)
 	REQUIRE(proc >= 0);
 	/* what is written over it reads back as "2rest" */
 	put(proc, "kernel", "kptr_restrict", "0rest\n");
-	CHECK(sb_init_sysctl(proc, &told, &err) < 0);
+	CHECK(sb_init_sysctl(proc, SB_PROFILE_DEFAULT, &told, &err) < 0);
 	CHECK_STR(told, "untouched");
 	CHECK(strstr(err.text, "kernel/kptr_restrict=2") != NULL);
 }
