@@ -28,6 +28,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "conn/chan.h"
+#include "conn/plan_env.h"
 #include "exec/command.h"
 #include "exec/confine.h"
 #include "exec/leaf.h"
@@ -55,6 +56,7 @@ struct serve {
 	bool greeted;          /* the host can hear */
 	struct sb_err refused; /* why no command may start; told to the host when it can hear */
 	bool ran;              /* RUN was seen */
+	bool timed;            /* TIME was seen, and the plan is within its time */
 	bool ending;           /* nothing new is taken */
 	int status;            /* what to return; valid while ending */
 };
@@ -113,7 +115,6 @@ static int run(struct serve *s, const struct sb_ctl *m)
 {
 	struct sb_command_request req = {
 		.argv = s->plan->argv,
-		.env = s->plan->env,
 		.cwd = s->plan->cwd,
 		.tty = s->plan->tty,
 		.separate_stderr = s->plan->separate_stderr,
@@ -121,10 +122,22 @@ static int run(struct serve *s, const struct sb_ctl *m)
 		.cols = m->cols,
 	};
 
-	if (s->ran)
+	char **env = NULL;
+	size_t len = 0;
+	int r;
+
+	if (s->ran || (s->env->vm && !s->timed))
 		return -EPROTO;
 	s->ran = true;
-	return sb_commands_start(s->commands, m->cmd, &req);
+	r = sb_plan_env_vector(s->plan, &env, &len);
+	if (r < 0)
+		return r;
+	req.env = env;
+	r = sb_commands_start(s->commands, m->cmd, &req);
+	sb_plan_env_wipe(s->env->boot->plan); /* not wanted any more */
+	sb_wipe(env, len);
+	free(env);
+	return r;
 }
 
 /* Point @n strings that lie back to back into @ret[0..n], NULL-terminated. */
@@ -229,14 +242,26 @@ static void on_probe(struct sb_io *io, uint32_t events)
 	maybe_ready(s);
 }
 
-/* Files get the host's times: a clock that is behind makes them come from the future. */
-static void set_time(uint64_t ns)
+/*
+ * Files get the host's times: a clock that is behind makes them come from the future. With the
+ * first message it is known whether the plan is still good.
+ */
+static void set_time(struct serve *s, uint64_t ns)
 {
+	struct sb_err err = { 0 };
 	struct timespec want = { .tv_sec = (time_t)(ns / 1000000000U),
 				 .tv_nsec = (long)(ns % 1000000000U) };
 
 	if (clock_settime(CLOCK_REALTIME, &want) < 0)
 		sb_log("cannot set the clock: %s", strerror(errno));
+	if (s->timed)
+		return;
+	s->timed = true;
+	if (sb_plan_check_time(s->plan, ns / 1000000000U, &err) < 0) {
+		sb_log("%s", err.text);
+		send_failed(s, err.code, err.text);
+		end(s, err.code);
+	}
 }
 
 static int on_control(struct sb_chan *c, const uint8_t *msg, size_t len)
@@ -268,7 +293,7 @@ static int on_control(struct sb_chan *c, const uint8_t *msg, size_t len)
 		return 0;
 	case SB_CTL_TIME:
 		if (s->env->vm) /* in a namespace the clock is the host's own */
-			set_time(m.time_ns);
+			set_time(s, m.time_ns);
 		return 0;
 	case SB_CTL_NONE:
 	case SB_CTL_READY:

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "channel.h"
 #include "channel_syscalls.h"
+#include "conn/plan_env.h"
 #include "conn/plan_fd.h"
 #include "os/jail.h"
 
@@ -109,15 +110,25 @@ static void on_ipc(struct sb_io *io, uint32_t events)
 
 /* --- start --- */
 
-static int take_plan(struct session *ses, const struct sb_ipc_chan_start *start, int fd,
+static int take_plan(struct session *ses, const struct sb_ipc_chan_start *start, int fd, int env_fd,
 		     struct sb_err *err)
 {
+	const struct sb_plan_expect x = { .signature = start->signature,
+					  .public_key = start->public_key,
+					  .session = start->session };
+	struct sb_boot_parts boot = { .session = start->session, .signature = start->signature,
+				      .psk = start->psk };
 	sb_autofree char *bytes = NULL;
 	sb_autoplan struct sb_plan *plan = NULL;
 	uint8_t digest[SB_SHA256_LEN];
+	uint8_t *env = NULL;
 	size_t len;
-	int r = sb_plan_from_fd(fd, start->signature, start->public_key, &plan, &bytes, &len, err);
+	int r = sb_plan_from_fd(fd, &x, &plan, &bytes, &len, err);
 
+	if (r == 0)
+		r = sb_plan_env_from_fd(env_fd, plan, err);
+	if (r == 0)
+		r = sb_plan_env_pack(plan, &env, &boot.env_len);
 	if (r < 0)
 		return r;
 	if (plan->provider == SB_PROVIDER_MICROVM)
@@ -130,8 +141,13 @@ static int take_plan(struct session *ses, const struct sb_ipc_chan_start *start,
 	sb_sha256(bytes, len, digest);
 	sb_boot_prologue(plan->session, digest, ses->prologue);
 	memcpy(ses->psk, start->psk, sizeof(ses->psk));
-	return sb_boot_write(bytes, len, start->signature, start->psk, &ses->boot,
-			     &ses->boot_len);
+	boot.plan = bytes;
+	boot.plan_len = len;
+	boot.env = env;
+	r = sb_boot_write(&boot, &ses->boot, &ses->boot_len);
+	sb_wipe(env, boot.env_len);
+	free(env);
+	return r;
 }
 
 static int take_start(struct session *ses, struct sb_err *err)
@@ -144,19 +160,19 @@ static int take_start(struct session *ses, struct sb_err *err)
 	r = sb_ipc_recv(ses->ipc, &msg);
 	if (r != 0)
 		return sb_err_set(err, r < 0 ? r : -ENODATA, "no start message");
-	start = sb_ipc_get(&msg, sizeof(*start), msg.n_fds == 3 ? 3 : 2);
+	start = sb_ipc_get(&msg, sizeof(*start), msg.n_fds == 4 ? 4 : 3);
 	if (msg.type != SB_IPC_CHAN_START || !start)
 		return sb_err_set(err, -EBADMSG, "the first message is not the start");
 	ses->ready_timeout_ms = start->ready_timeout_ms;
-	r = take_plan(ses, start, msg.fds[1], err);
+	r = take_plan(ses, start, msg.fds[1], msg.fds[2], err);
 	if (r < 0)
 		return r;
-	if ((ses->max_net > 0) != (msg.n_fds == 3))
+	if ((ses->max_net > 0) != (msg.n_fds == 4))
 		return sb_err_set(err, -EBADMSG, "the plan and the front socket do not agree");
 	ses->carrier = sb_fd_take(&msg.fds[0]);
 	r = sb_fd_set_nonblock(ses->carrier, true);
 	if (r == 0 && ses->max_net > 0) {
-		ses->front = sb_fd_take(&msg.fds[2]);
+		ses->front = sb_fd_take(&msg.fds[3]);
 		r = sb_fd_set_nonblock(ses->front, true);
 	}
 	if (r == 0)

@@ -20,6 +20,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "cli.h"
+#include "conn/plan_env.h"
 #include "crypto/crypto.h"
 #include "dirs.h"
 #include "events.h"
@@ -162,9 +163,20 @@ static int send_start(struct run *r, const uint8_t pub[32], const uint8_t sig[64
 {
 	struct sb_ipc_start m = { .keep = r->opt.keep };
 	sb_autofd int plan = -1;
-	int fds[4];
+	sb_autofd int env = -1;
+	uint8_t *values = NULL;
+	size_t len = 0;
+	int fds[5];
 	int k = sealed_memfd("sendbox-plan", r->plan_bytes, r->plan_len, &plan);
 
+	if (k == 0)
+		k = sb_plan_env_pack(r->plan, &values, &len);
+	if (k == 0) {
+		k = sealed_memfd("sendbox-env", values, len, &env);
+		sb_wipe(values, len);
+		free(values);
+	}
+	sb_plan_env_wipe(r->plan);
 	if (k < 0)
 		return sb_err_set(err, k, "cannot pass the plan on: %s", strerror(-k));
 	for (int i = 1; i < 3 && !r->opt.json; i++)
@@ -174,9 +186,10 @@ static int send_start(struct run *r, const uint8_t pub[32], const uint8_t sig[64
 	memcpy(m.public_key, pub, 32);
 	memcpy(m.signature, sig, 64);
 	fds[0] = plan;
+	fds[1] = env;
 	for (int i = 0; i < 3; i++)
-		fds[i + 1] = r->io[i].fd;
-	k = sb_ipc_send(r->sock, SB_IPC_START, &m, sizeof(m), fds, 4);
+		fds[i + 2] = r->io[i].fd;
+	k = sb_ipc_send(r->sock, SB_IPC_START, &m, sizeof(m), fds, 5);
 	sb_wipe(&m, sizeof(m));
 	/* from here only the channel process holds them: a closed reader is seen at once */
 	for (int i = 0; i < 3; i++)

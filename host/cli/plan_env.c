@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "conn/plan_env.h"
 #include "plan_make_i.h"
 
 #define PROXY "127.0.0.1:3128" /* SB_NET_PROXY_PORT */
@@ -50,44 +51,19 @@ int plan_set_identity(struct sb_plan *p, const struct stat *project, struct sb_e
 	return p->home && p->hostname ? 0 : oom(err);
 }
 
-struct env_list {
-	char **v;
-	size_t n;
-	size_t cap;
-};
-
-static char **env_slot(struct env_list *l, const char *name, size_t len)
+static int env_set(struct sb_plan *p, const char *name, size_t len, const char *value,
+		   struct sb_err *err)
 {
-	for (size_t i = 0; i < l->n; i++)
-		if (strncmp(l->v[i], name, len) == 0 && l->v[i][len] == '=')
-			return &l->v[i];
-	return l->n + 1 < l->cap ? &l->v[l->n] : NULL;
+	int r = sb_plan_env_set(p, name, len, value);
+
+	if (r == -E2BIG)
+		return sb_err_set(err, r, "too many environment variables: at most %d",
+				  SB_PLAN_MAX_ARGS);
+	return r < 0 ? oom(err) : 0;
 }
 
-static int env_set(struct env_list *l, const char *name, size_t name_len, const char *value)
+static int set_base(struct sb_plan *p, bool proxy_env, struct sb_err *err)
 {
-	char **slot = env_slot(l, name, name_len);
-	size_t len = name_len + 1 + strlen(value) + 1;
-	char *s = malloc(len);
-
-	if (!slot || !s) {
-		free(s);
-		return -ENOMEM;
-	}
-	memcpy(s, name, name_len);
-	s[name_len] = '=';
-	memcpy(s + name_len + 1, value, strlen(value) + 1);
-	if (slot == &l->v[l->n])
-		l->n++;
-	else
-		free(*slot);
-	*slot = s;
-	return 0;
-}
-
-int plan_set_env(struct sb_plan *p, const struct run_options *o, struct sb_err *err)
-{
-	struct env_list l = { .cap = o->n_env + 24 };
 	const struct {
 		const char *name;
 		const char *value;
@@ -95,26 +71,27 @@ int plan_set_env(struct sb_plan *p, const struct run_options *o, struct sb_err *
 		{ "PATH", DEFAULT_PATH }, { "HOME", p->home },	     { "USER", p->user },
 		{ "LOGNAME", p->user },	  { "SHELL", "/bin/bash" },  { "TMPDIR", "/tmp" },
 		{ "LANG", "C.UTF-8" },	  { "PWD", p->cwd },	     { "TERM", p->term },
+	}, proxied[] = {
+		{ "HTTP_PROXY", "http://" PROXY },  { "HTTPS_PROXY", "http://" PROXY },
+		{ "http_proxy", "http://" PROXY },  { "https_proxy", "http://" PROXY },
+		{ "ALL_PROXY", "socks5h://" PROXY }, { "all_proxy", "socks5h://" PROXY },
+		{ "NO_PROXY", NO_PROXY },	    { "no_proxy", NO_PROXY },
 	};
-	static const char *const proxied[] = { "HTTP_PROXY", "HTTPS_PROXY", "http_proxy",
-					       "https_proxy" };
+	int r = 0;
 
-	l.v = p->env = calloc(l.cap, sizeof(*l.v));
-	if (!l.v)
-		return oom(err);
-	for (size_t i = 0; i < SB_ARRAY_LEN(base); i++)
-		if (base[i].value &&
-		    env_set(&l, base[i].name, strlen(base[i].name), base[i].value) < 0)
-			return oom(err);
-	for (size_t i = 0; o->proxy_env && i < SB_ARRAY_LEN(proxied); i++)
-		if (env_set(&l, proxied[i], strlen(proxied[i]), "http://" PROXY) < 0)
-			return oom(err);
-	if (o->proxy_env && (env_set(&l, "ALL_PROXY", 9, "socks5h://" PROXY) < 0 ||
-			     env_set(&l, "all_proxy", 9, "socks5h://" PROXY) < 0 ||
-			     env_set(&l, "NO_PROXY", 8, NO_PROXY) < 0 ||
-			     env_set(&l, "no_proxy", 8, NO_PROXY) < 0))
-		return oom(err);
-	for (size_t i = 0; i < o->n_env; i++) {
+	for (size_t i = 0; r == 0 && i < SB_ARRAY_LEN(base); i++)
+		if (base[i].value)
+			r = env_set(p, base[i].name, strlen(base[i].name), base[i].value, err);
+	for (size_t i = 0; r == 0 && proxy_env && i < SB_ARRAY_LEN(proxied); i++)
+		r = env_set(p, proxied[i].name, strlen(proxied[i].name), proxied[i].value, err);
+	return r;
+}
+
+int plan_set_env(struct sb_plan *p, const struct run_options *o, struct sb_err *err)
+{
+	int r = set_base(p, o->proxy_env, err);
+
+	for (size_t i = 0; r == 0 && i < o->n_env; i++) {
 		const char *e = o->env[i];
 		size_t n = strcspn(e, "=");
 		const char *value;
@@ -130,10 +107,9 @@ int plan_set_env(struct sb_plan *p, const struct run_options *o, struct sb_err *
 				return sb_err_set(err, -EINVAL,
 						  "--env %.100s: the caller has no such variable", e);
 		}
-		if (env_set(&l, e, n, value) < 0)
-			return oom(err);
+		r = env_set(p, e, n, value, err);
 	}
-	return 0;
+	return r;
 }
 
 int plan_set_argv(struct sb_plan *p, char **argv, struct sb_err *err)

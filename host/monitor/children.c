@@ -94,7 +94,7 @@ int mon_start_channel(struct monitor *m, int front, int *ret_guest_end, struct s
 	sb_autofd int theirs = -1;
 	struct sb_ipc_chan_start msg = { 0 };
 	const int size = CARRIER_BUFFER;
-	int fds[3];
+	int fds[4];
 	int sv[2];
 	int r;
 
@@ -116,11 +116,14 @@ int mon_start_channel(struct monitor *m, int front, int *ret_guest_end, struct s
 	memcpy(msg.psk, m->start.psk, sizeof(msg.psk));
 	memcpy(msg.signature, m->start.signature, sizeof(msg.signature));
 	memcpy(msg.public_key, m->start.public_key, sizeof(msg.public_key));
+	memcpy(msg.session, m->plan->session, sizeof(msg.session));
 	msg.ready_timeout_ms = m->plan->accel == SB_ACCEL_TCG ? 120000 : 30000;
 	fds[0] = host_end;
 	fds[1] = m->plan_memfd;
-	fds[2] = front;
-	r = sb_ipc_send(m->chan, SB_IPC_CHAN_START, &msg, sizeof(msg), fds, front >= 0 ? 3 : 2);
+	fds[2] = m->env_memfd;
+	fds[3] = front;
+	r = sb_ipc_send(m->chan, SB_IPC_CHAN_START, &msg, sizeof(msg), fds, front >= 0 ? 4 : 3);
+	sb_fd_close(&m->env_memfd);
 	explicit_bzero(&msg, sizeof(msg));
 	explicit_bzero(m->start.psk, sizeof(m->start.psk));
 	if (r < 0)

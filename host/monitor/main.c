@@ -40,6 +40,7 @@ int main(int argc, char **argv)
 			      .console = -1,
 			      .pids = -1,
 			      .plan_memfd = -1,
+			      .env_memfd = -1,
 			      .tty = -1,
 			      .termios = &termios,
 			      .guest = { .pidfd = -1 } };

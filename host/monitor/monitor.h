@@ -41,6 +41,7 @@ struct monitor {
 	enum mon_state state;
 	struct sb_plan *plan;
 	int plan_memfd;
+	int env_memfd; /* values of the plan's environment; closed once the channel has it */
 	struct sb_ipc_start start; /* wiped once the channel has it */
 	bool keep;
 

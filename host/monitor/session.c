@@ -25,10 +25,12 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <termios.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "base/num.h"
 #include "conn/plan_fd.h"
 #include "crypto/crypto.h"
 #include "monitor.h"
@@ -494,15 +496,23 @@ static void on_chan(struct sb_io *io, uint32_t events)
 
 /* ---- start ---- */
 
+/* The session's directory is named after the session, and the plan must be for it. */
 static int load_plan(struct monitor *m, struct sb_err *err)
 {
+	const char *slash = strrchr(m->session_path, '/');
+	uint8_t session[16];
+	struct sb_plan_expect x = { .signature = m->start.signature,
+				    .public_key = m->start.public_key,
+				    .session = session,
+				    .now_unix_s = (uint64_t)time(NULL) };
 	int seals = fcntl(m->plan_memfd, F_GET_SEALS);
 	const int need = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK;
 
 	if (seals < 0 || (seals & need) != need)
 		return sb_err_set(err, -EPERM, "the plan is not sealed");
-	return sb_plan_from_fd(m->plan_memfd, m->start.signature, m->start.public_key, &m->plan,
-			       NULL, NULL, err);
+	if (!slash || sb_hex_parse(slash + 1, session, sizeof(session)) < 0)
+		return sb_err_set(err, -EINVAL, "the session's directory has no session's name");
+	return sb_plan_from_fd(m->plan_memfd, &x, &m->plan, NULL, NULL, err);
 }
 
 static int start_guest(struct monitor *m, int guest_end, int front, struct sb_err *err)
@@ -575,7 +585,7 @@ static int start_session(struct monitor *m, struct sb_err *err)
 
 static void on_start(struct monitor *m, struct sb_ipc_msg *msg)
 {
-	const void *p = sb_ipc_get(msg, sizeof(struct sb_ipc_start), 4);
+	const void *p = sb_ipc_get(msg, sizeof(struct sb_ipc_start), 5);
 	struct sb_err err = { 0 };
 	int r;
 
@@ -587,8 +597,9 @@ static void on_start(struct monitor *m, struct sb_ipc_msg *msg)
 	memcpy(&m->start, p, sizeof(m->start));
 	m->keep = m->start.keep != 0;
 	m->plan_memfd = sb_fd_take(&msg->fds[0]);
+	m->env_memfd = sb_fd_take(&msg->fds[1]);
 	for (int i = 0; i < 3; i++)
-		m->std[i] = sb_fd_take(&msg->fds[i + 1]);
+		m->std[i] = sb_fd_take(&msg->fds[i + 2]);
 	m->tty = fcntl(m->std[0], F_DUPFD_CLOEXEC, 3);
 	m->tty_saved = m->tty >= 0 && tcgetattr(m->tty, m->termios) == 0;
 	if (!m->tty_saved)

@@ -45,7 +45,9 @@ void gate_fail(struct gate *g, const char *fmt, ...)
 static int take_plan(struct gate *g, const struct sb_ipc_net_start *start, int fd,
 		     struct sb_err *err)
 {
-	int r = sb_plan_from_fd(fd, start->signature, start->public_key, &g->plan, NULL, NULL, err);
+	const struct sb_plan_expect x = { .signature = start->signature,
+					  .public_key = start->public_key };
+	int r = sb_plan_from_fd(fd, &x, &g->plan, NULL, NULL, err);
 
 	if (r < 0)
 		return r;

@@ -1,7 +1,8 @@
 /*
- * Boot record: "SBBOOT1\0", u32 LE length of the plan, signature, session key, plan bytes. The
- * reader takes not one byte more than the record, because the handshake follows on the same
- * carrier. The plan is parsed only after its signature was found good.
+ * Boot record: "SBBOOT2\0", u32 LE length of the plan, u32 LE length of the environment's values,
+ * session, signature, session key, plan bytes, values. The reader takes not one byte more than the
+ * record, because the handshake follows on the same carrier. The plan is parsed only after its
+ * signature was found good, and each value is compared with its digest in the plan.
  */
 #include "conn/boot.h"
 
@@ -12,36 +13,42 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "conn/plan_env.h"
+#include "conn/plan_fd.h"
 #include "os/loop.h"
 
-#define MAGIC "SBBOOT1" /* with its NUL */
+#define MAGIC "SBBOOT2" /* with its NUL */
 #define MAGIC_LEN 8
-#define HEAD_LEN (MAGIC_LEN + 4 + SB_SIGN_LEN + SB_PSK_LEN)
+#define HEAD_LEN (MAGIC_LEN + 4 + 4 + 16 + SB_SIGN_LEN + SB_PSK_LEN)
 #define CHR_RETRY_MS 10
 
-int sb_boot_write(const char *plan, size_t plan_len, const uint8_t sig[SB_SIGN_LEN],
-		  const uint8_t psk[SB_PSK_LEN], uint8_t **ret, size_t *ret_len)
+int sb_boot_write(const struct sb_boot_parts *in, uint8_t **ret, size_t *ret_len)
 {
+	size_t len = HEAD_LEN + in->plan_len + in->env_len;
 	struct sb_buf b;
 	uint8_t *p;
 
-	if (plan_len == 0 || plan_len > SB_PLAN_MAX_BYTES)
+	if (in->plan_len == 0 || in->plan_len > SB_PLAN_MAX_BYTES ||
+	    in->env_len > SB_PLAN_MAX_ARG_BYTES)
 		return -EINVAL;
 	/* one allocation of the right size: a key must not stay behind in a freed smaller one */
-	p = malloc(HEAD_LEN + plan_len);
+	p = malloc(len);
 	if (!p)
 		return -ENOMEM;
-	sb_buf_init(&b, HEAD_LEN + plan_len);
+	sb_buf_init(&b, len);
 	b.data = p;
-	b.room = HEAD_LEN + plan_len;
+	b.room = len;
 	sb_buf_add(&b, MAGIC, MAGIC_LEN);
-	sb_buf_add_le32(&b, (uint32_t)plan_len);
-	sb_buf_add(&b, sig, SB_SIGN_LEN);
-	sb_buf_add(&b, psk, SB_PSK_LEN);
-	sb_buf_add(&b, plan, plan_len);
-	sb_assert(!sb_buf_error(&b) && b.data == p && b.len == HEAD_LEN + plan_len);
+	sb_buf_add_le32(&b, (uint32_t)in->plan_len);
+	sb_buf_add_le32(&b, (uint32_t)in->env_len);
+	sb_buf_add(&b, in->session, 16);
+	sb_buf_add(&b, in->signature, SB_SIGN_LEN);
+	sb_buf_add(&b, in->psk, SB_PSK_LEN);
+	sb_buf_add(&b, in->plan, in->plan_len);
+	sb_buf_add(&b, in->env, in->env_len);
+	sb_assert(!sb_buf_error(&b) && b.data == p && b.len == len);
 	*ret = p;
-	*ret_len = b.len;
+	*ret_len = len;
 	return 0;
 }
 
@@ -100,20 +107,49 @@ static int read_exact(int fd, bool chr, uint8_t *p, size_t len, uint64_t until)
 	return 0;
 }
 
-static int verify(struct sb_boot *b, const uint8_t sig[SB_SIGN_LEN], const char *plan, size_t len,
-		  const uint8_t pub[SB_SIGN_PUBLIC_LEN], uint64_t now_unix_s, struct sb_err *err)
-{
-	int r;
+struct head {
+	uint32_t plan_len;
+	uint32_t env_len;
+	const uint8_t *session;
+	const uint8_t *signature;
+	const uint8_t *psk;
+};
 
-	if (!sb_sign_verify(plan, len, sig, pub))
-		return sb_err_set(err, -EKEYREJECTED, "the plan's signature is not valid");
-	r = sb_plan_parse(plan, len, &b->plan, err);
-	if (r < 0)
+/* The lengths are checked before memory is taken for them. */
+static int parse_head(const uint8_t bytes[HEAD_LEN], struct head *ret)
+{
+	struct sb_rd rd = { .p = bytes, .len = HEAD_LEN };
+	const uint8_t *magic = sb_rd_bytes(&rd, MAGIC_LEN);
+
+	ret->plan_len = sb_rd_le32(&rd);
+	ret->env_len = sb_rd_le32(&rd);
+	ret->session = sb_rd_bytes(&rd, 16);
+	ret->signature = sb_rd_bytes(&rd, SB_SIGN_LEN);
+	ret->psk = sb_rd_bytes(&rd, SB_PSK_LEN);
+	if (sb_rd_end(&rd) < 0 || memcmp(magic, MAGIC, MAGIC_LEN) != 0 || ret->plan_len == 0 ||
+	    ret->plan_len > SB_PLAN_MAX_BYTES || ret->env_len > SB_PLAN_MAX_ARG_BYTES)
+		return -EBADMSG;
+	return 0;
+}
+
+static int verify(const struct head *h, const uint8_t *body, const uint8_t *pub,
+		  uint64_t now_unix_s, struct sb_boot *ret, struct sb_err *err)
+{
+	const struct sb_plan_expect x = { .signature = h->signature, .public_key = pub,
+					  .session = h->session, .now_unix_s = now_unix_s };
+	struct sb_plan *plan = NULL;
+	int r = sb_plan_verify((const char *)body, h->plan_len, &x, &plan, err);
+
+	if (r == 0)
+		r = sb_plan_env_fill(plan, body + h->plan_len, h->env_len, err);
+	if (r < 0) {
+		(void)sb_plan_free(plan);
 		return r;
-	if (now_unix_s != 0 && now_unix_s > b->plan->expires_unix_s)
-		return sb_err_set(err, -EKEYEXPIRED, "the plan has expired");
-	sb_sha256(plan, len, b->plan_sha256);
-	memcpy(b->session, b->plan->session, sizeof(b->session));
+	}
+	*ret = (struct sb_boot){ .plan = plan };
+	sb_sha256(body, h->plan_len, ret->plan_sha256);
+	memcpy(ret->session, plan->session, sizeof(ret->session));
+	memcpy(ret->psk, h->psk, SB_PSK_LEN);
 	return 0;
 }
 
@@ -121,15 +157,11 @@ int sb_boot_read(int fd, const uint8_t pub[SB_SIGN_PUBLIC_LEN], uint64_t now_uni
 		 int timeout_ms, struct sb_boot *ret, struct sb_err *err)
 {
 	uint64_t until = timeout_ms > 0 ? now_ms() + (uint64_t)timeout_ms : 0;
-	sb_autofree char *plan = NULL;
 	uint8_t head[HEAD_LEN];
-	struct sb_rd rd = { .p = head, .len = sizeof(head) };
-	struct sb_boot b = { 0 };
-	const uint8_t *magic;
-	const uint8_t *sig;
-	const uint8_t *psk;
+	struct head h = { 0 };
+	uint8_t *body;
 	struct stat st;
-	uint32_t len;
+	size_t len;
 	int r;
 
 	if (fstat(fd, &st) < 0)
@@ -137,28 +169,19 @@ int sb_boot_read(int fd, const uint8_t pub[SB_SIGN_PUBLIC_LEN], uint64_t now_uni
 	r = read_exact(fd, S_ISCHR(st.st_mode), head, sizeof(head), until);
 	if (r < 0)
 		return sb_err_set(err, r, "boot record: errno %d", -r);
-	magic = sb_rd_bytes(&rd, MAGIC_LEN);
-	len = sb_rd_le32(&rd);
-	sig = sb_rd_bytes(&rd, SB_SIGN_LEN);
-	psk = sb_rd_bytes(&rd, SB_PSK_LEN);
-	if (!magic || !sig || !psk || memcmp(magic, MAGIC, MAGIC_LEN) != 0 || len == 0 ||
-	    len > SB_PLAN_MAX_BYTES)
+	if (parse_head(head, &h) < 0)
 		return sb_err_set(err, -EBADMSG, "boot record: malformed");
-	plan = malloc(len);
-	if (!plan)
+	len = (size_t)h.plan_len + h.env_len;
+	body = malloc(len);
+	if (!body)
 		return sb_err_set(err, -ENOMEM, "boot record: no memory");
-	r = read_exact(fd, S_ISCHR(st.st_mode), (uint8_t *)plan, len, until);
+	r = read_exact(fd, S_ISCHR(st.st_mode), body, len, until);
 	if (r < 0)
 		r = sb_err_set(err, r, "boot record: errno %d", -r);
 	else
-		r = verify(&b, sig, plan, len, pub, now_unix_s, err);
-	if (r == 0) {
-		memcpy(b.psk, psk, SB_PSK_LEN);
-		*ret = b;
-	} else {
-		b.plan = sb_plan_free(b.plan);
-	}
-	sb_wipe(&b, sizeof(b));
+		r = verify(&h, body, pub, now_unix_s, ret, err);
+	sb_wipe(body, len);
+	free(body);
 	sb_wipe(head, sizeof(head));
 	return r;
 }

@@ -71,6 +71,11 @@ static const struct sb_json_field mount_fields[] = {
 	MF("quota_inodes", K_U64, quota_inodes),
 };
 
+static const struct sb_json_field env_fields[] = {
+	SB_JSON_F(struct sb_plan_env, "name", K_STR, name),
+	SB_JSON_HEX(struct sb_plan_env, "sha256", sha256),
+};
+
 struct sb_plan *sb_plan_free(struct sb_plan *p)
 {
 	if (!p)
@@ -89,7 +94,13 @@ struct sb_plan *sb_plan_free(struct sb_plan *p)
 	free(p->home);
 	free(p->hostname);
 	sb_json_strings_free(p->argv);
-	sb_json_strings_free(p->env);
+	for (size_t i = 0; i < p->n_env; i++) {
+		free(p->env[i].name);
+		if (p->env[i].value)
+			explicit_bzero(p->env[i].value, strlen(p->env[i].value));
+		free(p->env[i].value);
+	}
+	free(p->env);
 	sb_plan_net_done(&p->net);
 	sb_plan_parts_done(p);
 	free(p);
@@ -107,7 +118,9 @@ static int write_unchecked(const struct sb_plan *p, char **ret, size_t *ret_len)
 	    json_object_set_new(o, "version", json_integer(SB_PLAN_VERSION)) == 0 &&
 	    sb_json_add(o, plan_fields, SB_ARRAY_LEN(plan_fields), p) == 0 &&
 	    json_object_set_new(o, "argv", sb_json_strings(p->argv)) == 0 &&
-	    json_object_set_new(o, "env", sb_json_strings(p->env)) == 0 &&
+	    json_object_set_new(o, "env",
+				sb_json_list(p->env, p->n_env, sizeof(*p->env), env_fields,
+					     SB_ARRAY_LEN(env_fields))) == 0 &&
 	    json_object_set_new(o, "mounts",
 				sb_json_list(p->mounts, p->n_mounts, sizeof(*p->mounts),
 					     mount_fields, SB_ARRAY_LEN(mount_fields))) == 0 &&
@@ -146,6 +159,7 @@ static int parse_object(const json_t *o, struct sb_plan *p, struct sb_err *err)
 	const json_t *format = json_object_get(o, "format");
 	const json_t *version = json_object_get(o, "version");
 	void *mounts = NULL;
+	void *env = NULL;
 	int r;
 
 	if (!json_is_string(format) || strcmp(json_string_value(format), FORMAT) != 0)
@@ -156,7 +170,9 @@ static int parse_object(const json_t *o, struct sb_plan *p, struct sb_err *err)
 	if (r == 0)
 		r = sb_json_get_strings(o, "argv", SB_PLAN_MAX_ARGS, &p->argv, err);
 	if (r == 0)
-		r = sb_json_get_strings(o, "env", SB_PLAN_MAX_ARGS, &p->env, err);
+		r = sb_json_get_list(o, "env", SB_PLAN_MAX_ARGS, sizeof(*p->env), env_fields,
+				     SB_ARRAY_LEN(env_fields), &env, &p->n_env, err);
+	p->env = env;
 	if (r == 0)
 		r = sb_json_get_list(o, "mounts", SB_PLAN_MAX_MOUNTS, sizeof(*p->mounts),
 				     mount_fields, SB_ARRAY_LEN(mount_fields), &mounts,

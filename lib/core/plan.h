@@ -142,8 +142,10 @@ struct sb_plan {
 	uint8_t guest_sha256[32];   /* of the sendbox-guest binary */
 
 	char **argv; /* NULL-terminated, at least one */
-	char **env;  /* NULL-terminated "NAME=value"; complete: the guest adds nothing but what
-		      * is missing of HOME USER LOGNAME TMPDIR PATH LANG PWD (and TERM with tty) */
+	struct sb_plan_env *env; /* sorted by name; complete: the guest adds nothing but what is
+				  * missing of HOME USER LOGNAME TMPDIR PATH LANG PWD (and TERM
+				  * with tty) */
+	size_t n_env;
 	char **secrets; /* NULL-terminated names, never values */
 	char *cwd;
 	bool tty;             /* one terminal for stdin, stdout (and stderr) */
@@ -225,6 +227,14 @@ const struct sb_plan_part *sb_plan_find_part(const struct sb_plan *p, const char
 const char *sb_plan_profile_name(enum sb_profile p);
 const char *sb_plan_decision_name(enum sb_decision d);
 const char *sb_plan_guard_name(enum sb_guard_mode m);
+
+/*
+ * sb_plan_check_time - is @now within the plan's time? The clock may be SB_PLAN_SKEW_S behind.
+ * Return: 0; -EKEYEXPIRED; -EKEYREJECTED: made in the future.
+ */
+#define SB_PLAN_SKEW_S 300
+SB_MUST_CHECK int sb_plan_check_time(const struct sb_plan *p, uint64_t now_unix_s,
+				     struct sb_err *err);
 
 /* Normalise an absolute path by text alone: no "//", ".", trailing "/"; ".." is refused.
  * @out holds SB_PLAN_MAX_PATH + 1 bytes. Return: 0; -EINVAL; -ENAMETOOLONG. */

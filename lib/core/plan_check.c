@@ -93,19 +93,32 @@ static int check_strings(char *const *v, const char *what, size_t *bytes, struct
 	return 0;
 }
 
-static int check_env(char *const *env, struct sb_err *err)
+static int check_env(const struct sb_plan *p, size_t *bytes, struct sb_err *err)
 {
-	for (size_t i = 0; env[i]; i++) {
-		size_t name = strcspn(env[i], "=");
+	if (p->n_env > SB_PLAN_MAX_ARGS)
+		return sb_err_set(err, -EINVAL, "plan refused: more than %d environment entries",
+				  SB_PLAN_MAX_ARGS);
+	for (size_t i = 0; i < p->n_env; i++) {
+		const char *name = p->env[i].name;
 
-		if (name == 0 || env[i][name] != '=')
-			return refuse(err, "environment entry", env[i], "is not NAME=VALUE");
-		for (size_t k = 0; k < i; k++)
-			if (strncmp(env[k], env[i], name + 1) == 0)
-				return refuse(err, "environment entry", env[i],
-					      "names a variable twice");
+		if (!name || !*name || strchr(name, '='))
+			return refuse(err, "environment name", name, "is empty or holds \"=\"");
+		for (const char *c = name; *c; c++)
+			if ((unsigned char)*c < 0x20 || *c == 0x7f)
+				return refuse(err, "environment name", name,
+					      "must not hold control characters");
+		if (i > 0 && strcmp(p->env[i - 1].name, name) >= 0)
+			return refuse(err, "environment name", name,
+				      "is there twice or not in sorted order");
+		*bytes += strlen(name) + 2;
+		if (p->env[i].value)
+			*bytes += strlen(p->env[i].value);
 	}
-	return 0;
+	return *bytes <= SB_PLAN_MAX_ARG_BYTES
+		       ? 0
+		       : sb_err_set(err, -EINVAL,
+				    "plan refused: arguments and environment are larger than "
+				    "%u bytes together", SB_PLAN_MAX_ARG_BYTES);
 }
 
 static bool valid_name(const char *s, size_t max)
@@ -179,13 +192,9 @@ int sb_plan_check(const struct sb_plan *p, struct sb_err *err)
 		return r;
 	if (!p->argv || !p->argv[0] || !p->argv[0][0])
 		return sb_err_set(err, -EINVAL, "plan refused: no program to run");
-	if (!p->env)
-		return sb_err_set(err, -EINVAL, "plan refused: no environment");
 	r = check_strings(p->argv, "arguments", &bytes, err);
 	if (r == 0)
-		r = check_strings(p->env, "environment entries", &bytes, err);
-	if (r == 0)
-		r = check_env(p->env, err);
+		r = check_env(p, &bytes, err);
 	if (r == 0)
 		r = check_path("working directory", p->cwd, err);
 	if (r == 0)
@@ -201,4 +210,16 @@ int sb_plan_check(const struct sb_plan *p, struct sb_err *err)
 	if (r == 0)
 		r = sb_plan_parts_check(p, err);
 	return r;
+}
+
+int sb_plan_check_time(const struct sb_plan *p, uint64_t now_unix_s, struct sb_err *err)
+{
+	if (now_unix_s > p->expires_unix_s)
+		return sb_err_set(err, -EKEYEXPIRED, "the plan has expired %llu s ago",
+				  (unsigned long long)(now_unix_s - p->expires_unix_s));
+	if (p->created_unix_s > now_unix_s && p->created_unix_s - now_unix_s > SB_PLAN_SKEW_S)
+		return sb_err_set(err, -EKEYREJECTED,
+				  "the plan was made %llu s in the future: one of the clocks is wrong",
+				  (unsigned long long)(p->created_unix_s - now_unix_s));
+	return 0;
 }

@@ -18,14 +18,16 @@
 enum sb_ipc_type {
 	SB_IPC_NONE = 0,
 	/* cli -> monitor */
-	SB_IPC_START = 1,   /* struct sb_ipc_start; fds: plan memfd, stdin, stdout, stderr */
+	SB_IPC_START = 1,   /* struct sb_ipc_start; fds: plan memfd, memfd with the values of its
+			     * environment, stdin, stdout, stderr */
 	SB_IPC_CANCEL = 2,  /* struct sb_ipc_signal: pass signo on and end the session as
 			     * cancelled; the second one kills at once */
 	SB_IPC_RESIZE = 3,  /* struct sb_ipc_resize; both hops */
 	SB_IPC_SIGNAL = 4,  /* struct sb_ipc_signal; both hops */
 	/* monitor -> channel */
-	SB_IPC_CHAN_START = 16, /* struct sb_ipc_chan_start; fds: carrier, plan memfd, and for a
-				 * micro-VM with a network: the front socket of the net gate */
+	SB_IPC_CHAN_START = 16, /* struct sb_ipc_chan_start; fds: carrier, plan memfd, memfd with the
+				 * values of its environment, and for a micro-VM with a network:
+				 * the front socket of the net gate */
 	SB_IPC_CHAN_RUN = 17,   /* struct sb_ipc_run; fds: stdin, stdout, stderr; runs the plan's
 				 * command */
 	SB_IPC_CHAN_KILL = 18,  /* struct sb_ipc_signal with cmd: SIGKILL to the whole command */
@@ -138,6 +140,7 @@ struct sb_ipc_chan_start {
 	uint8_t psk[32];
 	uint8_t signature[64];
 	uint8_t public_key[32];
+	uint8_t session[16];       /* that the plan must be for */
 	uint32_t ready_timeout_ms; /* from now to READY */
 };
 struct sb_ipc_run {

@@ -137,7 +137,7 @@ static int plan_memfd(bool tty, bool net, uint8_t sha_sig[SB_SIGN_LEN],
 		text, sizeof(text),
 		"{\"accel\":\"%s\",\"argv\":[\"/bin/true\"]," PLAN_BUNDLE
 		"\"cpus\":2,\"cpus_asked\":false,"
-		"\"created\":1000,\"cwd\":\"/w\"," PLAN_DENY "\"disk\":67108864,\"env\":[\"A=1\"],"
+		"\"created\":1000,\"cwd\":\"/w\"," PLAN_DENY "\"disk\":67108864," PLAN_ENV_A_1
 		"\"expires\":2000," PLAN_FEATURES "\"format\":\"sendbox-plan\",\"gid\":1000,"
 		PLAN_GUARDS "\"guest_sha256\":\"%s\","
 		"\"home\":\"/home/user\"," PLAN_HOST_VERSION "\"hostname\":\"sendbox\",\"image\":\"host\","
@@ -170,6 +170,8 @@ static int plan_memfd(bool tty, bool net, uint8_t sha_sig[SB_SIGN_LEN],
 struct wish {
 	bool tty;
 	bool bad_sig;
+	bool bad_env;
+	bool bad_session;
 	bool net;
 	const char *report; /* instead of one that is as it should be; NULL = RIG_REPORT */
 	bool mismatch; /* the descriptor of the other kind of plan */
@@ -187,7 +189,7 @@ static bool spawn(struct rig *r, const struct wish *w)
 	int carrier[2];
 	int front[2] = { -1, -1 };
 	const int small = 8192;
-	int fds[3];
+	int fds[4];
 	bool front_too = w->net != w->mismatch;
 	struct sb_err err = { 0 };
 
@@ -212,14 +214,22 @@ static bool spawn(struct rig *r, const struct wish *w)
 	fds[0] = carrier[0];
 	fds[1] = plan_memfd(w->tty, w->net, start.signature, start.public_key);
 	memcpy(r->pub, start.public_key, sizeof(r->pub));
-	fds[2] = front[0];
+	fds[2] = memfd_create("env", MFD_CLOEXEC);
+	fds[3] = front[0];
+	for (uint8_t i = 0; i < sizeof(start.session); i++)
+		start.session[i] = i;
+	if (fds[2] < 0 || write(fds[2], w->bad_env ? "2" : "1", 2) != 2)
+		return false;
+	if (w->bad_session)
+		start.session[15] ^= 1;
 	if (w->bad_sig)
 		start.signature[3] ^= 1;
 	if (fds[1] < 0 ||
-	    sb_ipc_send(r->ipc, SB_IPC_CHAN_START, &start, sizeof(start), fds, front_too ? 3 : 2) < 0)
+	    sb_ipc_send(r->ipc, SB_IPC_CHAN_START, &start, sizeof(start), fds, front_too ? 4 : 3) < 0)
 		return false;
 	(void)close(fds[0]);
 	(void)close(fds[1]);
+	(void)close(fds[2]);
 	if (front_too)
 		(void)close(front[0]);
 	return true;
@@ -231,6 +241,11 @@ bool rig_spawn(struct rig *r, bool tty, uint32_t timeout_ms, bool bad_sig)
 					.bad_sig = bad_sig,
 					.timeout_ms = timeout_ms,
 					.guest_max = SB_CHAN_MAX_NET });
+}
+
+bool rig_spawn_drifted(struct rig *r, bool env)
+{
+	return spawn(r, &(struct wish){ .bad_env = env, .bad_session = !env, .timeout_ms = 5000 });
 }
 
 bool rig_spawn_mismatch(struct rig *r, bool net)

@@ -70,6 +70,8 @@ void say_exited(struct guest *g, uint32_t code);
 bool rig_spawn(struct rig *r, bool tty, uint32_t timeout_ms, bool bad_sig);
 /* The plan has a network (or not), the start message is that of the other case. */
 bool rig_spawn_mismatch(struct rig *r, bool net);
+/* With a value that is not the plan's, or for another session. */
+bool rig_spawn_drifted(struct rig *r, bool env);
 bool rig_boot(struct rig *r);
 /* Let the guest's loop run until the monitor gets a message. Return: its type; 0 = EOF; -1. */
 int rig_message(struct rig *r, int ms);

@@ -276,6 +276,20 @@ TEST(guest_breaks_the_rules)
 	CHECK_EQ(rig_stop(&r), 0);
 }
 
+TEST(drift_is_refused)
+{
+	struct rig r;
+
+	for (int env = 0; env < 2; env++) {
+		REQUIRE(rig_spawn_drifted(&r, env));
+		CHECK_EQ(rig_message(&r, 2000), SB_IPC_FAILED);
+		CHECK(strstr(((struct sb_ipc_failed *)(void *)r.msg.data)->text,
+			     env ? "the value of A is not the one of the plan"
+				 : "the plan is of another session"));
+		CHECK(rig_stop(&r) != 0);
+	}
+}
+
 TEST(bad_start)
 {
 	struct rig r;

@@ -2,6 +2,8 @@
 #define SB_TEST_PLAN_TEXT_H
 /* Pieces of canonical plans that most tests do not care about, in the order of the keys. */
 #define PLAN_ZEROS "0000000000000000000000000000000000000000000000000000000000000000"
+#define PLAN_SHA_OF_1 "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b"
+#define PLAN_ENV_A_1 "\"env\":[{\"name\":\"A\",\"sha256\":\"" PLAN_SHA_OF_1 "\"}]," /* A=1 */
 /* between "argv" and "cpus" */
 #define PLAN_BUNDLE                                                                                \
 	"\"bundle\":{\"key\":\"" PLAN_ZEROS "\",\"manifest_sha256\":\"" PLAN_ZEROS "\","           \

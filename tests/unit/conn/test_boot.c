@@ -11,7 +11,7 @@
 static const char plan[] =
 	"{\"accel\":\"none\",\"argv\":[\"/bin/echo\"]," PLAN_BUNDLE "\"cpus\":2,"
 	"\"cpus_asked\":false,\"created\":1000,\"cwd\":\"/w\"," PLAN_DENY
-	"\"disk\":67108864,\"env\":[\"A=1\"],\"expires\":2000," PLAN_FEATURES
+	"\"disk\":67108864," PLAN_ENV_A_1 "\"expires\":2000," PLAN_FEATURES
 	"\"format\":\"sendbox-plan\",\"gid\":1000," PLAN_GUARDS
 	"\"guest_sha256\":\"" PLAN_ZEROS "\","
 	"\"home\":\"/home/user\"," PLAN_HOST_VERSION
@@ -30,6 +30,10 @@ static const char plan[] =
 	"\"term\":null,\"test_root\":false,\"timeout_ms\":0,\"tty\":false,\"uid\":1000,"
 	"\"user\":\"user\",\"version\":2}";
 
+static const uint8_t env[2] = "1"; /* of A, with its NUL */
+static const uint8_t session[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
+#define HEAD (8 + 4 + 4 + 16 + SB_SIGN_LEN + SB_PSK_LEN)
+
 struct fix {
 	uint8_t pub[SB_SIGN_PUBLIC_LEN];
 	uint8_t *rec;
@@ -46,7 +50,9 @@ static bool make(struct fix *f)
 		return false;
 	sb_sign_keypair(f->pub, sec);
 	sb_sign(plan, sizeof(plan) - 1, sec, sig);
-	return sb_boot_write(plan, sizeof(plan) - 1, sig, psk, &f->rec, &f->len) == 0;
+	return sb_boot_write(&(struct sb_boot_parts){ plan, sizeof(plan) - 1, env, sizeof(env),
+						      session, sig, psk },
+			     &f->rec, &f->len) == 0;
 }
 
 static int feed(const struct fix *f, const uint8_t *p, size_t len, uint64_t now, struct sb_boot *b,
@@ -90,6 +96,8 @@ TEST(round_trip_takes_no_byte_more)
 	CHECK_EQ(b.psk[2], 3);
 	CHECK_EQ(b.session[15], 15);
 	CHECK_EQ(b.plan->cpus, 2);
+	REQUIRE(b.plan->n_env == 1 && b.plan->env[0].value);
+	CHECK_STR(b.plan->env[0].value, "1");
 	sb_sha256(plan, sizeof(plan) - 1, digest);
 	CHECK_MEM(b.plan_sha256, digest, sizeof(digest));
 	sb_boot_prologue(b.session, b.plan_sha256, prologue);
@@ -106,6 +114,9 @@ TEST(expiry_and_ends)
 
 	REQUIRE(make(&f));
 	CHECK_EQ(feed(&f, f.rec, f.len, 2001, &b, NULL), -EKEYEXPIRED);
+	CHECK_EQ(feed(&f, f.rec, f.len, 699, &b, NULL), -EKEYREJECTED); /* made in the future */
+	CHECK_EQ(feed(&f, f.rec, f.len, 700, &b, NULL), 0);
+	sb_boot_done(&b);
 	CHECK_EQ(feed(&f, f.rec, f.len, 0, &b, NULL), 0);
 	sb_boot_done(&b);
 	for (size_t n = 0; n < f.len; n += 13)
@@ -138,7 +149,7 @@ TEST(every_byte_counts)
 	for (size_t i = 0; i < f.len; i++) {
 		int r;
 
-		if (i >= 8 + 4 + SB_SIGN_LEN && i < 8 + 4 + SB_SIGN_LEN + SB_PSK_LEN)
+		if (i >= HEAD - SB_PSK_LEN && i < HEAD)
 			continue; /* the key is proved by the handshake */
 		f.rec[i] ^= 0x20;
 		r = feed(&f, f.rec, f.len, 1500, &b, NULL);
@@ -147,7 +158,7 @@ TEST(every_byte_counts)
 	}
 	/* a length that no plan has is refused before a byte of it is awaited */
 	memset(f.rec + 8, 0xff, 4);
-	CHECK_EQ(feed(&f, f.rec, 8 + 4 + SB_SIGN_LEN + SB_PSK_LEN, 1500, &b, NULL), -EBADMSG);
+	CHECK_EQ(feed(&f, f.rec, HEAD, 1500, &b, NULL), -EBADMSG);
 	free(f.rec);
 }
 
@@ -172,7 +183,8 @@ TEST(failure_at_every_call)
 		REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, sv) == 0);
 		REQUIRE(sb_fd_write_all(sv[0], f.rec, f.len) == 0);
 		t_fault_arm(n);
-		w = sb_boot_write(plan, sizeof(plan) - 1, sig, psk, &rec, &len);
+		w = sb_boot_write(&(struct sb_boot_parts){ plan, sizeof(plan) - 1, env, sizeof(env),
+							   session, sig, psk }, &rec, &len);
 		r = sb_boot_read(sv[1], f.pub, 1500, 1000, &b, NULL);
 		fired = t_fault_fired();
 		CHECK((w == 0) == (rec != NULL));

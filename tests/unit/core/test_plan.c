@@ -16,7 +16,7 @@ static const char literal[] =
 	"\"commands\":{},\"config_sha256\":\"" TWOS "\",\"cpus\":2,"
 	"\"cpus_asked\":false,\"created\":1000,\"cwd\":\"/w\","
 	"\"deny_syscalls\":[\"keyctl\",\"ptrace\"],\"disk\":67108864,"
-	"\"env\":[\"A=1\"],\"expires\":2000,"
+	"\"env\":[{\"name\":\"A\",\"sha256\":\"" PLAN_SHA_OF_1 "\"}],\"expires\":2000,"
 	"\"features\":[{\"decision\":\"enforced\",\"mechanism\":\"no network card\","
 	"\"name\":\"network\"},{\"decision\":\"not_asked\",\"mechanism\":\"\","
 	"\"name\":\"quota\"}],\"format\":\"sendbox-plan\",\"gid\":1000,"
@@ -174,6 +174,8 @@ TEST(not_canonical_or_malformed)
 	CHECK_EQ(sb_plan_parse("[]", 2, &p, NULL), -EBADMSG);
 }
 
+#define ENV_1 "{\"name\":\"A\",\"sha256\":\"" PLAN_SHA_OF_1 "\"}"
+
 TEST(rules)
 {
 	refuse("\"uid\":1000", "\"uid\":0");
@@ -190,9 +192,13 @@ TEST(rules)
 	refuse("\"quota_bytes\":0", "\"quota_bytes\":1"); /* namespace cannot count */
 	refuse("\"guest\":\"/w\"", "\"guest\":\"/run/host/etc\"");
 	refuse("\"mode\":\"rw\"", "\"mode\":\"rx\"");
-	refuse("[\"A=1\"]", "[\"A\"]");
-	refuse("[\"A=1\"]", "[\"A=1\",\"A=2\"]");
-	refuse("[\"A=1\"]", "[\"=1\"]");
+	refuse("\"name\":\"A\"", "\"name\":\"\"");
+	refuse("\"name\":\"A\"", "\"name\":\"A=\"");
+	refuse("\"name\":\"A\"", "\"name\":\"A\\n\"");
+	refuse("\"name\":\"A\"", "\"name\":\"A\",\"value\":\"1\"");
+	refuse("[" ENV_1 "]", "[" ENV_1 "," ENV_1 "]");
+	refuse("[" ENV_1 "]", "[\"A=1\"]");
+	refuse("[" ENV_1 "]", "[{\"name\":\"B\",\"sha256\":\"" PLAN_SHA_OF_1 "\"}," ENV_1 "]");
 	refuse("\"cpus\":2", "\"cpus\":0");
 	refuse("\"cpus\":2", "\"cpus\":257");
 	refuse("\"disk\":67108864", "\"disk\":1");
@@ -447,6 +453,21 @@ TEST(as_many_rules_as_there_may_be)
 	CHECK(seconds() - from < 5);
 	free(out);
 	(void)sb_plan_free(again);
+	(void)sb_plan_free(p);
+}
+
+TEST(time_of_a_plan)
+{
+	struct sb_plan *p = parsed(); /* made 1000, good until 2000 */
+
+	REQUIRE(p);
+	CHECK_EQ(sb_plan_check_time(p, 1000, NULL), 0);
+	CHECK_EQ(sb_plan_check_time(p, 2000, NULL), 0);
+	CHECK_EQ(sb_plan_check_time(p, 2001, NULL), -EKEYEXPIRED);
+	CHECK_EQ(sb_plan_check_time(p, UINT64_MAX, NULL), -EKEYEXPIRED);
+	CHECK_EQ(sb_plan_check_time(p, 700, NULL), 0);
+	CHECK_EQ(sb_plan_check_time(p, 699, NULL), -EKEYREJECTED);
+	CHECK_EQ(sb_plan_check_time(p, 0, NULL), -EKEYREJECTED);
 	(void)sb_plan_free(p);
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "conn/boot.h"
+#include "conn/plan_env.h"
 #include "crypto/crypto.h"
 #include "exec/serve.h"
 #include "os/rmtree.h"
@@ -219,11 +220,9 @@ static int guest_main(const struct sb_boot *boot, int carrier)
 bool he_start(struct he *h, char **argv, bool tty, bool separate_stderr,
 	      void (*plan_edit)(struct sb_plan *))
 {
-	static char *env[] = { (char *)(uintptr_t) "PATH=/usr/bin:/bin", NULL };
 	struct sb_plan plan = {
 		.provider = SB_PROVIDER_NAMESPACE,
 		.argv = argv,
-		.env = env,
 		.tty = tty,
 		.separate_stderr = separate_stderr,
 		.term = tty ? (char *)(uintptr_t) "xterm" : NULL,
@@ -247,6 +246,8 @@ bool he_start(struct he *h, char **argv, bool tty, bool separate_stderr,
 		return false;
 	plan.home = h->home;
 	plan.cwd = h->home;
+	if (sb_crypto_init() < 0 || sb_plan_env_set(&plan, "PATH", 4, "/usr/bin:/bin") < 0)
+		return false;
 	if (plan_edit)
 		plan_edit(&plan);
 	memset(boot.psk, 7, sizeof(boot.psk));
@@ -261,6 +262,9 @@ bool he_start(struct he *h, char **argv, bool tty, bool separate_stderr,
 		_exit(guest_main(&boot, sv[1]));
 	}
 	(void)close(sv[1]);
+	sb_plan_env_wipe(&plan);
+	free(plan.env[0].name);
+	free(plan.env);
 	h->carrier = sv[0];
 	if (sb_loop_new(&h->loop) < 0)
 		return false;

@@ -137,7 +137,6 @@ bool rig_init(struct rig *r, enum sb_provider_id provider)
 	memset(p->guest_sha256, 1, 32);
 	p->argv = calloc(2, sizeof(char *));
 	p->argv[0] = text("/bin/true");
-	p->env = calloc(1, sizeof(char *));
 	p->cwd = text("/");
 	p->uid = p->gid = p->owner_uid = p->owner_gid = 1000;
 	p->user = text("user");
