@@ -30,6 +30,7 @@
 #include "os/spawn.h"
 #include "plan_make.h"
 #include "plan_net.h"
+#include "provider/executable.h"
 #include "session.h"
 #include "summary.h"
 #include "term.h"
@@ -125,8 +126,9 @@ static int open_stdio(struct run *r, struct sb_err *err)
 
 static int start_monitor(struct run *r, struct sb_err *err)
 {
-	char path[4200];
-	const char *argv[] = { "sendbox-monitor", r->dirs.libexec, r->dirs.cache, r->session.path,
+	const char *path = "sendbox-monitor";
+	sb_autofd int exe = -1;
+	const char *argv[] = { path, r->dirs.libexec, r->dirs.cache, r->session.path,
 			       NULL };
 	char debug[] = "SENDBOX_DEBUG=1";
 	const char *env[] = { getenv("SENDBOX_DEBUG") ? debug : NULL, NULL };
@@ -134,7 +136,9 @@ static int start_monitor(struct run *r, struct sb_err *err)
 	int sv[2];
 	int k;
 
-	(void)snprintf(path, sizeof(path), "%s/sendbox-monitor", r->dirs.libexec);
+	exe = sb_exe_open(r->plan, r->dirs.cache, "monitor", &path, NULL, err);
+	if (exe < 0)
+		return exe;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
 		return sb_err_set(err, -errno, "socketpair: %s", strerror(errno));
 	fds[0] = (struct sb_spawn_fd){ sv[1], SB_IPC_SOCK_FD };
@@ -142,6 +146,7 @@ static int start_monitor(struct run *r, struct sb_err *err)
 	fds[2] = (struct sb_spawn_fd){ r->session.lock, 5 };
 	fds[3] = (struct sb_spawn_fd){ STDERR_FILENO, STDERR_FILENO };
 	k = sb_spawn_start(&(struct sb_spawn){ .path = path,
+					       .exe = exe,
 					       .argv = argv,
 					       .env = env,
 					       .fds = fds,

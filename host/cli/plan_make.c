@@ -1,6 +1,8 @@
 #include "plan_make_i.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
@@ -10,6 +12,7 @@
 #include "crypto/crypto.h"
 #include "plan_features.h"
 #include "plan_net.h"
+#include "provider/executable.h"
 #include "wire/ipc.h"
 
 #define START_DEADLINE_S 300
@@ -97,6 +100,31 @@ static int set_defaults(struct sb_plan *p, const struct run_options *o, struct s
 	return p->provider_asked && p->host_version && p->bundle.origin ? 0 : oom(err);
 }
 
+/* Every program of ours that the host will start, by content; prepare() adds the others. */
+static int set_executables(struct sb_plan *p, const struct sb_dirs *dirs, struct sb_err *err)
+{
+	bool vm = p->provider == SB_PROVIDER_MICROVM;
+	const struct {
+		const char *name;
+		bool wanted;
+	} ours[] = {
+		{ "monitor", true },
+		{ "channel", true },
+		{ "net", p->net.mode != SB_NET_NONE },
+		{ "fs", vm },
+	};
+	char path[PATH_MAX];
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < SB_ARRAY_LEN(ours); i++) {
+		if (!ours[i].wanted)
+			continue;
+		(void)snprintf(path, sizeof(path), "%s/sendbox-%s", dirs->libexec, ours[i].name);
+		r = sb_exe_add(p, dirs->cache, ours[i].name, path, err);
+	}
+	return r;
+}
+
 int plan_make(const struct run_options *o, const struct sb_dirs *dirs, const uint8_t pub[32],
 	      struct sb_plan **ret, uint32_t *ret_fail, struct sb_err *err)
 {
@@ -135,6 +163,9 @@ int plan_make(const struct run_options *o, const struct sb_dirs *dirs, const uin
 	if (!provider)
 		return sb_err_set(err, -ENOSYS, "this build has no such runtime");
 	r = provider->prepare(dirs, o->kernel, pub, p, err);
+	if (r < 0)
+		return r;
+	r = set_executables(p, dirs, err);
 	if (r < 0)
 		return r;
 	set_limits(p, o);

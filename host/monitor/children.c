@@ -15,6 +15,7 @@
 #include "monitor.h"
 #include "os/proc.h"
 #include "os/spawn.h"
+#include "provider/executable.h"
 
 #define CARRIER_BUFFER (1 << 20) /* bytes asked for on the carrier's socket pair */
 
@@ -45,36 +46,29 @@ void mon_kill(struct mon_child *c)
 		(void)syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL, 0);
 }
 
-static int helper_path(const struct monitor *m, const char *name, char out[4200],
-		       struct sb_err *err)
-{
-	int n = snprintf(out, 4200, "%s/%s", m->dirs.libexec, name);
-
-	if (n < 0 || n >= 4200)
-		return sb_err_set(err, -ENAMETOOLONG, "path too long: %s", name);
-	return 0;
-}
-
 static void on_child(struct sb_io *io, uint32_t events);
 
 int mon_spawn(struct monitor *m, struct mon_child *c, const char *role, const char *const *argv,
 	      int sock, const int *extra, size_t n_extra, struct sb_err *err)
 {
 	struct sb_spawn_fd fds[60];
-	char path[4200];
+	const char *path = argv[0];
 	static const char *const debug_env[] = { "SENDBOX_DEBUG=1", NULL };
+	sb_autofd int exe = sb_exe_open(m->plan, m->dirs.cache, argv[0] + strlen("sendbox-"),
+					&path, NULL, err);
 	sb_autofd int pidfd = -1;
 	pid_t pid;
-	int r = helper_path(m, argv[0], path, err);
+	int r;
 
-	if (r < 0)
-		return r;
+	if (exe < 0)
+		return exe;
 	sb_assert(n_extra + 2 <= SB_ARRAY_LEN(fds));
 	fds[0] = (struct sb_spawn_fd){ sock, 3 };
 	fds[1] = (struct sb_spawn_fd){ STDERR_FILENO, STDERR_FILENO };
 	for (size_t i = 0; i < n_extra; i++)
 		fds[i + 2] = (struct sb_spawn_fd){ extra[i], 4 + (int)i };
 	r = sb_spawn_start(&(struct sb_spawn){ .path = path,
+					       .exe = exe,
 					       .argv = argv,
 					       .env = sb_log_debug_on() ? debug_env : NULL,
 					       .fds = fds,

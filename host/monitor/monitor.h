@@ -94,7 +94,7 @@ struct monitor {
 /* @front: front socket for the net gate's streams, or -1; borrowed */
 SB_MUST_CHECK int mon_start_channel(struct monitor *m, int front, int *ret_guest_end,
 				    struct sb_err *err);
-/* Spawn a helper of ours with its socket as descriptor 3 and @extra as 4, 5, ... */
+/* Spawn the plan's program executable:NAME, argv[0] = "sendbox-NAME", with its socket as descriptor 3 and @extra as 4, 5, ... */
 SB_MUST_CHECK int mon_spawn(struct monitor *m, struct mon_child *c, const char *role,
 			    const char *const *argv, int sock, const int *extra, size_t n_extra,
 			    struct sb_err *err);

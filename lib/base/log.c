@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 static const char *program = "sendbox";
@@ -11,6 +12,8 @@ static bool debug_on;
 void sb_log_init(const char *name)
 {
 	program = name;
+	/* executed by descriptor, a program is called after the descriptor's number */
+	(void)prctl(PR_SET_NAME, name, 0, 0, 0);
 }
 
 void sb_log_set_debug(bool on)

@@ -45,10 +45,11 @@ int sb_close_others(const int *keep, size_t n_keep)
 	}
 }
 
-static int place_fds(const struct sb_spawn *s, int report_fd)
+static int place_fds(const struct sb_spawn *s, int report_fd, int *exe)
 {
 	int high[MAX_FDS];
-	int keep[MAX_FDS + 1];
+	int keep[MAX_FDS + 2];
+	size_t n;
 	int null;
 
 	for (size_t i = 0; i < s->n_fds; i++) {
@@ -59,6 +60,8 @@ static int place_fds(const struct sb_spawn *s, int report_fd)
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null < 0)
 		return -errno;
+	if (s->exe > 0 && (*exe = fcntl(s->exe, F_DUPFD_CLOEXEC, HIGH_FD)) < 0)
+		return -errno;
 	for (int i = 0; i < 3; i++)
 		if (dup2(null, i) < 0)
 			return -errno;
@@ -67,8 +70,11 @@ static int place_fds(const struct sb_spawn *s, int report_fd)
 			return -errno;
 		keep[i] = s->fds[i].to;
 	}
-	keep[s->n_fds] = report_fd;
-	return sb_close_others(keep, s->n_fds + 1);
+	n = s->n_fds;
+	keep[n++] = report_fd;
+	if (*exe >= 0)
+		keep[n++] = *exe;
+	return sb_close_others(keep, n);
 }
 
 void sb_spawn_reset_signals(void)
@@ -87,6 +93,9 @@ SB_NORETURN static void child(const struct sb_spawn *s, pid_t parent, int report
 	static const char *const no_env[] = { NULL };
 	struct report rep = { 0 };
 	const char *stage = "parent-death signal";
+	char *const *argv = (char *const *)(uintptr_t)s->argv;
+	char *const *env = (char *const *)(uintptr_t)(s->env ? s->env : no_env);
+	int exe = -1;
 	int r;
 
 	sb_spawn_reset_signals();
@@ -97,7 +106,7 @@ SB_NORETURN static void child(const struct sb_spawn *s, pid_t parent, int report
 	}
 	if (r == 0) {
 		stage = "descriptors";
-		r = place_fds(s, report_fd);
+		r = place_fds(s, report_fd, &exe);
 	}
 	if (r == 0 && s->pre_exec) {
 		stage = "set-up";
@@ -105,8 +114,10 @@ SB_NORETURN static void child(const struct sb_spawn *s, pid_t parent, int report
 	}
 	if (r == 0) {
 		stage = "exec";
-		(void)execve(s->path, (char *const *)(uintptr_t)s->argv,
-			     (char *const *)(uintptr_t)(s->env ? s->env : no_env));
+		if (exe >= 0)
+			(void)execveat(exe, "", argv, env, AT_EMPTY_PATH);
+		else
+			(void)execve(s->path, argv, env);
 		r = -errno;
 	}
 	rep.code = r;

@@ -14,6 +14,8 @@ struct sb_spawn_fd {
 
 struct sb_spawn {
 	const char *path;               /* absolute path of the executable; never searched for */
+	int exe;                        /* > 0: execute this descriptor (borrowed); the path is
+					 * for messages alone. No scripts. */
 	const char *const *argv;        /* NULL-terminated */
 	const char *const *env;         /* NULL-terminated; NULL = an empty environment */
 	const struct sb_spawn_fd *fds;  /* everything else is closed in the child */

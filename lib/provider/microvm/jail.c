@@ -18,7 +18,8 @@
  *
  * The kernel image is bound by path after the namespace is new (a bind of a descriptor of another
  * mount namespace is refused by Linux), and must be the very file whose digest was checked: same
- * device, inode, size and change time. The initramfs is copied from memory.
+ * device, inode, size and change time. The same goes for QEMU's program. The initramfs is copied
+ * from memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -235,9 +236,10 @@ static int fill_root(const struct sb_vm_jail *j)
 		r = show_dir(j, dirs[i]);
 	if (r < 0)
 		return r;
-	r = bind_at(j->qemu, j->qemu, false, ro, NULL);
+	r = bind_at(j->qemu, j->qemu, false, ro, j->qemu_stat.st_ino ? &j->qemu_stat : NULL);
 	if (r < 0)
-		return fail(j, r, "%s: %s", j->qemu, strerror(-r));
+		return fail(j, r, "%s: %s", j->qemu,
+			    r == -ESTALE ? "replaced while it was being started" : strerror(-r));
 	r = make_devices(j);
 	if (r < 0 || !j->kernel)
 		return r;

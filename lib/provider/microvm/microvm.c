@@ -25,6 +25,7 @@
 #include "base/num.h"
 #include "crypto/crypto.h"
 #include "os/spawn.h"
+#include "provider/executable.h"
 #include "provider/microvm/initramfs.h"
 #include "provider/microvm/kvm_probe.h"
 #include "provider/microvm/qemu.h"
@@ -66,6 +67,9 @@ static int prepare(const struct sb_dirs *dirs, const char *kernel, const uint8_t
 		return r;
 	if (!sb_qemu_find())
 		return sb_err_set(err, -ENOENT, "QEMU is not installed; %s", SB_QEMU_REMEDY);
+	r = sb_exe_add(plan, dirs->cache, "qemu", sb_qemu_find(), err);
+	if (r < 0)
+		return r;
 	release = strdup(k.release);
 	if (!release)
 		return sb_err_set(err, -ENOMEM, "out of memory");
@@ -202,6 +206,7 @@ static int start(const struct sb_start *in, struct sb_guest *ret, struct sb_err 
 	struct sb_vm_args a = { .arch = sb_vm_arch_host(), .accel = plan->accel,
 				.cpus = plan->cpus, .memory_mib = plan->memory_bytes >> 20,
 				.n_fs = in->n_fs_socks };
+	sb_autofd int qemu = -1;
 	struct sb_tsc tsc;
 	int r;
 
@@ -209,9 +214,10 @@ static int start(const struct sb_start *in, struct sb_guest *ret, struct sb_err 
 		return sb_err_set(err, -ENOMEM, "out of memory");
 	if (in->n_fs_socks > SB_VM_FS_MAX)
 		return sb_err_set(err, -EINVAL, "more mounts than the bus has ports");
-	jail.qemu = sb_qemu_find();
-	if (!jail.qemu)
-		return sb_err_set(err, -ENOENT, "QEMU is not installed; %s", SB_QEMU_REMEDY);
+	/* in its root the jail shows what is at the path, if it still is what was checked here */
+	qemu = sb_exe_open(plan, in->dirs->cache, "qemu", &jail.qemu, &jail.qemu_stat, err);
+	if (qemu < 0)
+		return qemu;
 	a.qemu = jail.qemu;
 	sb_tsc_begin(&tsc);
 	r = load_initramfs(in, &initramfs, &jail.initrd_len, err);

@@ -62,6 +62,7 @@ struct sb_vm_jail {
 	uint32_t id;             /* as root: uid and gid of QEMU */
 	const char *root;        /* existing directory that gets the private root, absolute */
 	const char *qemu;        /* program, absolute */
+	struct stat qemu_stat;   /* its state when its digest was checked; st_ino 0 = not asked */
 	const char *kernel;      /* absolute path of the file that becomes /kernel */
 	struct stat kernel_stat; /* its state when its digest was checked */
 	const void *initrd;      /* becomes /initrd; borrowed */

@@ -240,5 +240,8 @@ int main(int argc, char **argv)
 		plan.accel = SB_ACCEL_KVM;
 	status = session(&dirs, path, &w, &plan);
 	free(plan.kernel_release);
+	free(plan.parts[0].role);
+	free(plan.parts[0].path);
+	free(plan.parts);
 	return status;
 }

@@ -71,6 +71,28 @@ static int refuse(void *arg)
 	return -EPERM;
 }
 
+/* What is opened runs, whatever lies at the path by then; and it gets no descriptor of it. */
+TEST(by_descriptor)
+{
+	const char *argv[] = { "sh", "-c", "n=0; for f in /proc/self/fd/*; do n=$((n + 1)); done; "
+				     "exit $((n + 40))", NULL };
+	char name[] = "/tmp/sb-spawn-XXXXXX";
+	int fd = mkstemp(name);
+	struct sb_spawn s = { .path = name, .argv = argv, .exe = open("/bin/sh", O_RDONLY | O_CLOEXEC) };
+	int status = -1;
+	pid_t pid;
+
+	REQUIRE(fd >= 0 && s.exe > 0);
+	CHECK_EQ(sb_spawn_start(&s, &pid, NULL, NULL), 0);
+	(void)waitpid(pid, &status, 0);
+	CHECK_EQ(WEXITSTATUS(status), 44); /* 0, 1, 2 and the listing itself */
+	(void)close(s.exe);
+	s.exe = fd; /* no program */
+	CHECK_EQ(sb_spawn_start(&s, &pid, NULL, NULL), -EACCES);
+	(void)close(fd);
+	(void)unlink(name);
+}
+
 TEST(set_up_failure_is_told)
 {
 	const char *argv[] = { "x", NULL };
