@@ -48,6 +48,8 @@ struct check { /* one source being read */
 /* check_text.c: @n's text against @x; told at @n. @ret: the text to keep, in the arena. */
 SB_MUST_CHECK bool check_text(struct check *c, const struct cfg_key *row, const struct doc_node *n,
 			      const char **ret);
+/* An entry of a list, as a whole. */
+SB_MUST_CHECK bool check_entry(struct check *c, const struct cfg_key *row, const struct doc_node *n);
 /* The name of a free key. */
 SB_MUST_CHECK bool check_name(struct check *c, size_t table, const struct doc_node *key);
 /* "HOST:GUEST[:MODE]" and "a pattern" as maps. */

@@ -445,7 +445,7 @@ static bool take_map(struct check *c, size_t place, const struct cfg_key *row,
 	if (!check_required(c, place, n))
 		good = false;
 	if (good && c->in_item > 0 && !table)
-		good = check_fill(c, place, v);
+		good = check_entry(c, row, n) && check_fill(c, place, v);
 	return good && !c->oom;
 }
 

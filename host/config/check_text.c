@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cfg_i.h"
+#include "core/cmd_policy.h"
 #include "core/net_policy.h"
 #include "core/plan.h"
 #include "wire/dns.h"
@@ -183,30 +184,25 @@ static bool check_dns_type(struct check *c, const struct doc_node *n)
 
 /* ---- commands ---- */
 
-/* Until the policy's own check is there: what every pattern obeys. */
-static bool check_command(struct check *c, const struct doc_node *n)
+static bool check_command(struct check *c, const struct doc_node *n, bool any_order)
 {
-	size_t words = 0;
-	const char *p = n->text;
+	struct sb_err err = { 0 };
 
-	if (has_control(n->text))
-		return bad(c, n, "holds a control character");
-	while (*p) {
-		size_t len = 0;
+	if (sb_cmd_rule_check(n->text, any_order, &err) == 0)
+		return true;
+	check_problem(c, n, "bad_value", "%.500s", err.text[0] ? err.text : "no pattern of a command");
+	return false;
+}
 
-		while (*p == ' ')
-			p++;
-		while (p[len] && p[len] != ' ') {
-			if (p[len] == '\\' && !p[++len])
-				return bad(c, n, "ends with a backslash; write \\\\ for one");
-			len++;
-		}
-		words += len > 0;
-		if (words == 1 && len == 2 && memcmp(p, "**", 2) == 0 && p[2 + strspn(p + 2, " ")])
-			return bad(c, n, "\"**\" in front names no program; write * for any program");
-		p += len;
-	}
-	return words <= SB_CMD_MAX_TOKENS || bad(c, n, "has too many words");
+bool check_entry(struct check *c, const struct cfg_key *row, const struct doc_node *n)
+{
+	const struct doc_node *run = doc_get(n, "run");
+	const struct doc_node *any = doc_get(n, "any_order");
+
+	if (strncmp(row->path, "policy.commands.", 16) != 0 || !run || !any || any->kind != DOC_BOOL ||
+	    !any->boolean)
+		return true; /* what is written in one order was checked with its text */
+	return check_command(c, run, true);
 }
 
 static bool check_syscall(struct check *c, const struct doc_node *n)
@@ -331,7 +327,7 @@ bool check_text(struct check *c, const struct cfg_key *row, const struct doc_nod
 	case CFG_X_GUARD:
 		return check_guard(c, n, ret);
 	case CFG_X_COMMAND:
-		good = check_command(c, n);
+		good = check_command(c, n, false);
 		break;
 	case CFG_X_NET_ALLOW:
 		good = check_rule(c, n, false, false);

@@ -167,6 +167,16 @@ SB_MUST_CHECK int cfg_load(const struct cfg_files *in, struct cfg_loaded *ret,
 			   struct problems *problems);
 void cfg_loaded_done(struct cfg_loaded *l);
 
+/*
+ * cfg_migrate - a file of the earlier system as one that loads here
+ * @bytes: YAML; comments and order stay
+ * @ret: the text, malloc'd; what is not available yet has become a comment with a note above it
+ * @ret_changes: how many entries that were; 0: @ret is @bytes
+ * Return: 0; -EBADMSG: it has other problems, told; -ENOMEM.
+ */
+SB_MUST_CHECK int cfg_migrate(const char *bytes, size_t len, const char *file, char **ret,
+			      size_t *ret_len, size_t *ret_changes, struct problems *problems);
+
 /* A problem of an effective value: with its file and line. */
 void cfg_problem(struct problems *p, const struct cfg_value *at, const char *key, const char *code,
 		 const char *fmt, ...) SB_PRINTF(5, 6);
