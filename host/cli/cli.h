@@ -8,6 +8,7 @@
 enum sb_exit {
 	SB_EXIT_OK = 0,
 	SB_EXIT_USAGE = 2,
+	SB_EXIT_OUTPUT = 4, /* the result cannot be written, or is there already */
 	SB_EXIT_PLAN_REFUSED = 120,
 	SB_EXIT_PROVIDER = 121,
 	SB_EXIT_TIMEOUT = 122,
@@ -21,6 +22,7 @@ enum sb_exit {
 int cmd_run(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_gc(int argc, char **argv);
+int cmd_bundle(int argc, char **argv);
 int cmd_net(int argc, char **argv);
 
 /* Print "sendbox: TEXT" on stderr with control characters escaped. */

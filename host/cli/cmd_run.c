@@ -19,6 +19,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "bundle_local.h"
 #include "cli.h"
 #include "conn/plan_env.h"
 #include "crypto/crypto.h"
@@ -38,6 +39,7 @@
 struct run {
 	struct run_options opt;
 	struct cli_dirs dirs;
+	struct sb_bundle *bundle;
 	struct sb_plan *plan;
 	char *plan_bytes;
 	size_t plan_len;
@@ -91,8 +93,12 @@ static int make_plan(struct run *r, uint8_t pub[32], uint8_t sig[64], struct sb_
 	uint32_t why = SB_FAIL_INTERNAL;
 	int k = cli_host_key(&r->dirs.d, pub, sec, err);
 
+	if (k == 0) {
+		why = SB_FAIL_PROVIDER;
+		k = cli_bundle_open(&r->dirs.d, pub, sec, &r->bundle, err);
+	}
 	if (k == 0)
-		k = plan_make(&r->opt, &r->dirs.d, pub, &r->plan, &why, err);
+		k = plan_make(&r->opt, &r->dirs.d, r->bundle, pub, &r->plan, &why, err);
 	if (k == 0) {
 		why = SB_FAIL_PLAN;
 		k = sb_plan_write(r->plan, &r->plan_bytes, &r->plan_len, err);
@@ -171,7 +177,7 @@ static int send_start(struct run *r, const uint8_t pub[32], const uint8_t sig[64
 	sb_autofd int env = -1;
 	uint8_t *values = NULL;
 	size_t len = 0;
-	int fds[5];
+	int fds[6];
 	int k = sealed_memfd("sendbox-plan", r->plan_bytes, r->plan_len, &plan);
 
 	if (k == 0)
@@ -194,7 +200,8 @@ static int send_start(struct run *r, const uint8_t pub[32], const uint8_t sig[64
 	fds[1] = env;
 	for (int i = 0; i < 3; i++)
 		fds[i + 2] = r->io[i].fd;
-	k = sb_ipc_send(r->sock, SB_IPC_START, &m, sizeof(m), fds, 5);
+	fds[5] = r->bundle->fds[SB_BUNDLE_GUEST];
+	k = sb_ipc_send(r->sock, SB_IPC_START, &m, sizeof(m), fds, 6);
 	sb_wipe(&m, sizeof(m));
 	/* from here only the channel process holds them: a closed reader is seen at once */
 	for (int i = 0; i < 3; i++)
@@ -384,6 +391,7 @@ static void finish(struct run *r, struct sb_err *err)
 	sb_fd_close(&r->sigfd);
 	r->loop = sb_loop_free(r->loop);
 	r->plan = sb_plan_free(r->plan);
+	r->bundle = sb_bundle_free(r->bundle);
 	free(r->plan_bytes);
 }
 

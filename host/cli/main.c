@@ -45,6 +45,8 @@ const char *cli_code_of(int status)
 	switch (status) {
 	case SB_EXIT_USAGE:
 		return "usage";
+	case SB_EXIT_OUTPUT:
+		return "output";
 	case SB_EXIT_PLAN_REFUSED:
 		return "plan_refused";
 	case SB_EXIT_PROVIDER:
@@ -74,6 +76,7 @@ static const struct command commands[] = {
 	{ "run", cmd_run, "run a program in a sandbox" },
 	{ "net", cmd_net, "show what a running session reaches, or change it" },
 	{ "doctor", cmd_doctor, "tell what this machine can do and what is missing" },
+	{ "bundle", cmd_bundle, "make, sign and verify what the guest is made of" },
 	{ "gc", cmd_gc, "clear the remains of sessions that ended badly" },
 };
 

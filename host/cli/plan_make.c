@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bundle_local.h"
 #include "crypto/crypto.h"
 #include "plan_features.h"
 #include "plan_net.h"
@@ -90,14 +91,12 @@ static int set_defaults(struct sb_plan *p, const struct run_options *o, struct s
 {
 	p->provider_asked = strdup(o->runtime ? o->runtime : "auto");
 	p->host_version = strdup(SB_VERSION);
-	p->bundle.origin = strdup("local build");
-	p->bundle.sequence = 1;
 	p->profile = SB_PROFILE_DEFAULT;
 	p->commands.fallback = SB_CMD_ALLOW;
 	p->rlimits = (struct sb_plan_rlimits){ SB_PLAN_NO_LIMIT, SB_PLAN_NO_LIMIT, SB_PLAN_NO_LIMIT,
 					       SB_PLAN_NO_LIMIT, SB_PLAN_NO_LIMIT,
 					       SB_PLAN_NO_LIMIT };
-	return p->provider_asked && p->host_version && p->bundle.origin ? 0 : oom(err);
+	return p->provider_asked && p->host_version ? 0 : oom(err);
 }
 
 /* Every program of ours that the host will start, by content; prepare() adds the others. */
@@ -125,8 +124,22 @@ static int set_executables(struct sb_plan *p, const struct sb_dirs *dirs, struct
 	return r;
 }
 
-int plan_make(const struct run_options *o, const struct sb_dirs *dirs, const uint8_t pub[32],
-	      struct sb_plan **ret, uint32_t *ret_fail, struct sb_err *err)
+/* Which guest this is, for the reader of the plan. */
+static int set_bundle(struct sb_plan *p, const struct sb_bundle *b, const uint8_t pub[32],
+		      struct sb_err *err)
+{
+	bool local = memcmp(b->key, pub, sizeof(b->key)) == 0;
+
+	p->bundle.origin = strdup(local ? BUNDLE_LOCAL : b->m.release);
+	p->bundle.sequence = b->m.sequence;
+	memcpy(p->bundle.manifest_sha256, b->manifest_sha256, sizeof(b->manifest_sha256));
+	memcpy(p->bundle.key, b->key, sizeof(b->key));
+	return p->bundle.origin ? 0 : oom(err);
+}
+
+int plan_make(const struct run_options *o, const struct sb_dirs *dirs,
+	      const struct sb_bundle *bundle, const uint8_t pub[32], struct sb_plan **ret,
+	      uint32_t *ret_fail, struct sb_err *err)
 {
 	sb_autoplan struct sb_plan *p = calloc(1, sizeof(*p));
 	const struct sb_provider *provider;
@@ -142,6 +155,8 @@ int plan_make(const struct run_options *o, const struct sb_dirs *dirs, const uin
 	r = set_provider(p, o, err);
 	if (r == 0)
 		r = set_defaults(p, o, err);
+	if (r == 0)
+		r = set_bundle(p, bundle, pub, err);
 	if (r == 0)
 		r = plan_set_mounts(p, o, dirs, &project, err);
 	if (r == 0)
@@ -162,7 +177,7 @@ int plan_make(const struct run_options *o, const struct sb_dirs *dirs, const uin
 	provider = sb_provider_get(p->provider);
 	if (!provider)
 		return sb_err_set(err, -ENOSYS, "this build has no such runtime");
-	r = provider->prepare(dirs, o->kernel, pub, p, err);
+	r = provider->prepare(dirs, o->kernel, bundle, pub, p, err);
 	if (r < 0)
 		return r;
 	r = set_executables(p, dirs, err);

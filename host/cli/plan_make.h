@@ -7,13 +7,14 @@
 
 /*
  * plan_make - fill a plan, the provider's parts included (its prepare runs)
+ * @bundle: verified; the guest is made of it
  * @pub: the host's public key
  * @ret_fail: enum sb_fail of a failure
  *
  * Return: 0; -errno with text in @err.
  */
 SB_MUST_CHECK int plan_make(const struct run_options *o, const struct sb_dirs *dirs,
-			    const uint8_t pub[32], struct sb_plan **ret, uint32_t *ret_fail,
+			    const struct sb_bundle *bundle, const uint8_t pub[32], struct sb_plan **ret, uint32_t *ret_fail,
 			    struct sb_err *err);
 
 #endif

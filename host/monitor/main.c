@@ -41,6 +41,7 @@ int main(int argc, char **argv)
 			      .pids = -1,
 			      .plan_memfd = -1,
 			      .env_memfd = -1,
+			      .guest_exe = -1,
 			      .tty = -1,
 			      .termios = &termios,
 			      .guest = { .pidfd = -1 } };

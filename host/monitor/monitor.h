@@ -61,6 +61,7 @@ struct monitor {
 	struct sb_ipc_net_event held[SB_IPC_NET_EVENTS]; /* not yet taken by the command line */
 	size_t n_held; /* > 0: the gate waits */
 	bool gate_up; /* the gate said that it serves */
+	int guest_exe; /* the guest program, until the guest is started; -1 = none */
 	int std[3]; /* the user's descriptors until the channel has them */
 	int console;
 	int pids;

@@ -526,6 +526,7 @@ static int start_guest(struct monitor *m, int guest_end, int front, struct sb_er
 			      .net_front = m->provider->is_vm ? -1 : front,
 			      .fs_socks = ends,
 			      .public_key = m->start.public_key,
+			      .guest_exe = m->guest_exe,
 			      .console = m->console };
 	int r = 0;
 
@@ -539,6 +540,7 @@ static int start_guest(struct monitor *m, int guest_end, int front, struct sb_er
 		r = m->provider->start(&s, &m->guest, err);
 	for (size_t i = 0; i < MON_MAX_FS; i++)
 		sb_fd_close(&ends[i]);
+	sb_fd_close(&m->guest_exe);
 	if (r < 0)
 		return r;
 	m->have_guest = true;
@@ -585,7 +587,7 @@ static int start_session(struct monitor *m, struct sb_err *err)
 
 static void on_start(struct monitor *m, struct sb_ipc_msg *msg)
 {
-	const void *p = sb_ipc_get(msg, sizeof(struct sb_ipc_start), 5);
+	const void *p = sb_ipc_get(msg, sizeof(struct sb_ipc_start), 6);
 	struct sb_err err = { 0 };
 	int r;
 
@@ -600,6 +602,7 @@ static void on_start(struct monitor *m, struct sb_ipc_msg *msg)
 	m->env_memfd = sb_fd_take(&msg->fds[1]);
 	for (int i = 0; i < 3; i++)
 		m->std[i] = sb_fd_take(&msg->fds[i + 2]);
+	m->guest_exe = sb_fd_take(&msg->fds[5]);
 	m->tty = fcntl(m->std[0], F_DUPFD_CLOEXEC, 3);
 	m->tty_saved = m->tty >= 0 && tcgetattr(m->tty, m->termios) == 0;
 	if (!m->tty_saved)

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "core/plan.h"
+#include "provider/bundle_open.h"
 
 /* Directories, absolute, borrowed, made by the caller with mode 0700. */
 struct sb_dirs {
@@ -50,6 +51,7 @@ struct sb_start {
 	const int *fs_socks;
 	size_t n_fs_socks;
 	const uint8_t *public_key; /* 32 bytes; namespace: told to the guest by descriptor */
+	int guest_exe;            /* namespace: sendbox-guest of the verified bundle; borrowed */
 	int console;              /* for the guest's own messages (append); borrowed */
 };
 struct sb_guest {
@@ -66,8 +68,10 @@ struct sb_provider {
 	void (*probe)(const struct sb_dirs *dirs, enum sb_accel accel, const char *kernel,
 		      struct sb_probe *ret);
 	/* Build or find cached parts and put their identity into the plan.
-	 * @kernel: path given by the user or NULL. @pub: host key to be built into the guest. */
-	int (*prepare)(const struct sb_dirs *dirs, const char *kernel, const uint8_t pub[32],
+	 * @kernel: path given by the user or NULL. @bundle: verified; what the guest is made of,
+	 * read by its descriptors. @pub: host key to be built into the guest. */
+	int (*prepare)(const struct sb_dirs *dirs, const char *kernel,
+		       const struct sb_bundle *bundle, const uint8_t pub[32],
 		       struct sb_plan *plan, struct sb_err *err);
 	int (*start)(const struct sb_start *in, struct sb_guest *ret, struct sb_err *err);
 	/* Whether the host's kernel killed a process of the guest for memory. May be NULL. */

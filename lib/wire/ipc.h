@@ -19,7 +19,8 @@ enum sb_ipc_type {
 	SB_IPC_NONE = 0,
 	/* cli -> monitor */
 	SB_IPC_START = 1,   /* struct sb_ipc_start; fds: plan memfd, memfd with the values of its
-			     * environment, stdin, stdout, stderr */
+			     * environment, stdin, stdout, stderr, guest program of the
+			     * verified bundle */
 	SB_IPC_CANCEL = 2,  /* struct sb_ipc_signal: pass signo on and end the session as
 			     * cancelled; the second one kills at once */
 	SB_IPC_RESIZE = 3,  /* struct sb_ipc_resize; both hops */

@@ -12,9 +12,8 @@
 #include "provider/microvm/cpio.h"
 #include "provider/microvm/modules.h"
 
-#define BUILDER_VERSION 3
+#define BUILDER_VERSION 4
 #define KEEP 16
-#define GUEST_MAX (64U << 20)  /* bytes of sendbox-guest */
 #define MODULE_MAX (64U << 20) /* bytes of one module */
 
 struct part {
@@ -24,6 +23,9 @@ struct part {
 };
 struct parts {
 	struct part guest;
+	struct part base;
+	struct part wanted; /* text that the lists of `want` point into */
+	struct sb_module_wants want;
 	struct part modules[2 * SB_MODULES_MAX];
 	size_t n;
 	size_t n_base; /* the first ones, for every guest; the others for one with a network */
@@ -36,6 +38,8 @@ static void parts_free(struct parts **pp)
 	if (!p)
 		return;
 	free(p->guest.data);
+	free(p->base.data);
+	free(p->wanted.data);
 	for (size_t i = 0; i < p->n; i++)
 		free(p->modules[i].data);
 	free(p);
@@ -115,7 +119,7 @@ static int read_module(const struct sb_kernel *k, int dir, const char *path, boo
 
 static int read_modules(const struct sb_kernel *k, struct parts *p, struct sb_err *err)
 {
-	static const struct sb_module_want *const wants[2] = { sb_modules_wanted, sb_modules_net };
+	const struct sb_module_want *const wants[2] = { p->want.boot, p->want.net };
 	sb_autofd int dir = open(k->modules, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	sb_autofree struct sb_module_list *lists = calloc(2, sizeof(*lists));
 	sb_autofree char *dep = NULL;
@@ -149,32 +153,36 @@ static int read_modules(const struct sb_kernel *k, struct parts *p, struct sb_er
 	return 0;
 }
 
-static int read_guest(const struct sb_dirs *dirs, struct part *g, uint8_t sha[SB_SHA256_LEN],
-		      struct sb_err *err)
+/* The parts of the bundle: the bytes that are hashed here are the bytes that are used. */
+static int read_bundle(const struct sb_bundle *b, struct parts *p, struct sb_err *err)
 {
-	sb_autofd int dir = open(dirs->libexec, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int r = dir < 0 ? -errno : 0;
+	int r = sb_bundle_read(b, SB_BUNDLE_GUEST, &p->guest.data, &p->guest.len, err);
 
 	if (r == 0)
-		r = sb_fd_read_file(dir, "sendbox-guest", GUEST_MAX, &g->data, &g->len);
-	if (r < 0)
-		return sb_err_set(err, r, "cannot read %s/sendbox-guest: %s", dirs->libexec,
-				  strerror(-r));
-	sb_sha256(g->data, g->len, sha);
-	return 0;
+		r = sb_bundle_read(b, SB_BUNDLE_INITRAMFS, &p->base.data, &p->base.len, err);
+	if (r == 0)
+		r = sb_bundle_read(b, SB_BUNDLE_MODULES, &p->wanted.data, &p->wanted.len, err);
+	if (r == 0 && sb_modules_want_parse(p->wanted.data, p->wanted.len, &p->want) < 0)
+		r = sb_err_set(err, -EBADMSG, "the bundle's list of modules is malformed");
+	return r;
 }
 
 /* Everything that decides the content, as text; its digest is the cache key. */
-static int make_key(const struct sb_kernel *k, const uint8_t pub[32], const struct parts *p,
-		    const uint8_t guest[SB_SHA256_LEN], char out[SB_HEX_SHA256])
+static int make_key(const struct sb_kernel *k, const struct sb_bundle *bundle,
+		    const uint8_t pub[32], const struct parts *p, char out[SB_HEX_SHA256])
 {
+	static const enum sb_bundle_kind kinds[] = { SB_BUNDLE_GUEST, SB_BUNDLE_MODULES,
+						     SB_BUNDLE_INITRAMFS };
 	sb_autobuf struct sb_buf b = { 0 };
 	uint8_t sha[SB_SHA256_LEN];
 	char hex[SB_HEX_SHA256];
 
 	sb_buf_init(&b, 65536);
-	sb_hex_write(guest, SB_SHA256_LEN, hex);
-	sb_buf_addf(&b, "sendbox-initramfs %d\nguest %s\n", BUILDER_VERSION, hex);
+	sb_buf_addf(&b, "sendbox-initramfs %d\n", BUILDER_VERSION);
+	for (size_t i = 0; i < SB_ARRAY_LEN(kinds); i++) {
+		sb_hex_write(sb_bundle_find(&bundle->m, kinds[i])->sha256, SB_SHA256_LEN, hex);
+		sb_buf_addf(&b, "%s %s\n", sb_bundle_kind_name(kinds[i]), hex);
+	}
 	sb_hex_write(k->source_sha256, SB_SHA256_LEN, hex);
 	sb_buf_addf(&b, "kernel %s\n", hex);
 	sb_hex_write(pub, 32, hex);
@@ -192,19 +200,27 @@ static int make_key(const struct sb_kernel *k, const uint8_t pub[32], const stru
 	return 0;
 }
 
-static int write_cpio(const struct parts *p, const uint8_t pub[32], struct sb_buf *out)
+void sb_initramfs_base(struct sb_buf *out)
 {
 	static const char *const dirs[] = { "dev", "proc", "sys", "run", "newroot", "sendbox",
 					    "sendbox/etc", "sendbox/modules" };
+	struct sb_cpio c = { .out = out };
+
+	for (size_t i = 0; i < SB_ARRAY_LEN(dirs); i++)
+		sb_cpio_dir(&c, dirs[i], 0755);
+	sb_cpio_chardev(&c, "dev/console", 0600, 5, 1);
+	sb_cpio_end(&c);
+}
+
+static int write_cpio(const struct parts *p, const uint8_t pub[32], struct sb_buf *out)
+{
 	sb_autobuf struct sb_buf order = { 0 };
 	sb_autobuf struct sb_buf net = { 0 };
 	struct sb_cpio c = { .out = out };
 
 	sb_buf_init(&order, 65536);
 	sb_buf_init(&net, 65536);
-	for (size_t i = 0; i < SB_ARRAY_LEN(dirs); i++)
-		sb_cpio_dir(&c, dirs[i], 0755);
-	sb_cpio_chardev(&c, "dev/console", 0600, 5, 1);
+	sb_buf_add(out, p->base.data, p->base.len);
 	sb_cpio_file(&c, "init", 0755, p->guest.data, p->guest.len);
 	sb_cpio_file(&c, "sendbox/host.pub", 0444, pub, 32);
 	for (size_t i = 0; i < p->n; i++) {
@@ -282,12 +298,11 @@ static int build(int dir, const char *key, const struct parts *p, const uint8_t 
 }
 
 int sb_initramfs_prepare(const struct sb_dirs *dirs, const struct sb_kernel *k,
-			 const uint8_t pub[32], uint8_t ret_sha256[SB_SHA256_LEN],
-			 uint8_t ret_guest_sha256[SB_SHA256_LEN], struct sb_err *err)
+			 const struct sb_bundle *b, const uint8_t pub[32],
+			 uint8_t ret_sha256[SB_SHA256_LEN], struct sb_err *err)
 {
 	SB_CLEANUP(parts_free) struct parts *p = calloc(1, sizeof(*p));
 	sb_autofd int dir = -1;
-	uint8_t guest[SB_SHA256_LEN];
 	char key[SB_HEX_SHA256];
 	int r;
 
@@ -296,26 +311,29 @@ int sb_initramfs_prepare(const struct sb_dirs *dirs, const struct sb_kernel *k,
 	dir = sb_cache_dir(dirs->cache, "initramfs", err);
 	if (dir < 0)
 		return dir;
-	r = read_guest(dirs, &p->guest, guest, err);
+	r = read_bundle(b, p, err);
 	if (r == 0)
 		r = read_modules(k, p, err);
 	if (r < 0)
 		return r;
-	r = make_key(k, pub, p, guest, key);
+	r = make_key(k, b, pub, p, key);
 	if (r < 0)
 		return sb_err_set(err, r, "cannot build the initramfs: %s", strerror(-r));
-	if (lookup(dirs->cache, dir, key, ret_sha256) < 0) {
+	if (lookup(dirs->cache, dir, key, ret_sha256) < 0)
 		r = build(dir, key, p, pub, ret_sha256, err);
-		if (r < 0)
-			return r;
-	}
-	memcpy(ret_guest_sha256, guest, sizeof(guest));
-	return 0;
+	return r;
 }
 
 int sb_initramfs_check(const struct sb_kernel *k, struct sb_err *err)
 {
 	SB_CLEANUP(parts_free) struct parts *p = calloc(1, sizeof(*p));
+	size_t n;
 
-	return p ? read_modules(k, p, err) : sb_err_set(err, -ENOMEM, "out of memory");
+	if (!p)
+		return sb_err_set(err, -ENOMEM, "out of memory");
+	for (n = 0; sb_modules_wanted[n].name; n++)
+		p->want.boot[n] = sb_modules_wanted[n];
+	for (n = 0; sb_modules_net[n].name; n++)
+		p->want.net[n] = sb_modules_net[n];
+	return read_modules(k, p, err);
 }

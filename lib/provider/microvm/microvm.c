@@ -47,12 +47,11 @@ static int choose_accel(struct sb_plan *plan, struct sb_err *err)
 	return 0;
 }
 
-static int prepare(const struct sb_dirs *dirs, const char *kernel, const uint8_t pub[32],
-		   struct sb_plan *plan, struct sb_err *err)
+static int prepare(const struct sb_dirs *dirs, const char *kernel, const struct sb_bundle *bundle,
+		   const uint8_t pub[32], struct sb_plan *plan, struct sb_err *err)
 {
 	struct sb_kernel k;
 	uint8_t initramfs[SB_SHA256_LEN];
-	uint8_t guest[SB_SHA256_LEN];
 	char *release;
 	int r;
 
@@ -60,7 +59,7 @@ static int prepare(const struct sb_dirs *dirs, const char *kernel, const uint8_t
 	if (r == 0)
 		r = sb_kernel_prepare(dirs, &k, err);
 	if (r == 0)
-		r = sb_initramfs_prepare(dirs, &k, pub, initramfs, guest, err);
+		r = sb_initramfs_prepare(dirs, &k, bundle, pub, initramfs, err);
 	if (r == 0)
 		r = choose_accel(plan, err);
 	if (r < 0)
@@ -77,7 +76,8 @@ static int prepare(const struct sb_dirs *dirs, const char *kernel, const uint8_t
 	plan->kernel_release = release;
 	memcpy(plan->kernel_sha256, k.elf_sha256, SB_SHA256_LEN);
 	memcpy(plan->initramfs_sha256, initramfs, SB_SHA256_LEN);
-	memcpy(plan->guest_sha256, guest, SB_SHA256_LEN);
+	memcpy(plan->guest_sha256, sb_bundle_find(&bundle->m, SB_BUNDLE_GUEST)->sha256,
+	       SB_SHA256_LEN);
 	return 0;
 }
 

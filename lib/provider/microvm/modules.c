@@ -25,6 +25,65 @@ const struct sb_module_want sb_modules_net[] = {
 	{ NULL, false },
 };
 
+#define WANT_HEAD "sendbox-modules 1\n"
+static const char *const want_lists[2] = { "boot ", "net " };
+static const char *const want_needs[2] = { "optional ", "required " };
+
+void sb_modules_want_write(struct sb_buf *out)
+{
+	const struct sb_module_want *const lists[2] = { sb_modules_wanted, sb_modules_net };
+
+	sb_buf_add_str(out, WANT_HEAD);
+	for (size_t i = 0; i < SB_ARRAY_LEN(lists); i++)
+		for (const struct sb_module_want *w = lists[i]; w->name; w++)
+			sb_buf_addf(out, "%s%s%s\n", want_lists[i], want_needs[w->required],
+				    w->name);
+}
+
+/* If *@p starts with one of the two words, step over it. Return: which; -1. */
+static int either(char **p, const char *const words[2])
+{
+	for (int i = 0; i < 2; i++) {
+		size_t n = strlen(words[i]);
+
+		if (strncmp(*p, words[i], n) == 0) {
+			*p += n;
+			return i;
+		}
+	}
+	return -1;
+}
+
+int sb_modules_want_parse(char *text, size_t len, struct sb_module_wants *ret)
+{
+	struct sb_module_wants w = { 0 };
+	size_t n[2] = { 0, 0 };
+	char *p = text;
+
+	if (len > SB_MODULES_WANT_TEXT_MAX || strlen(text) != len ||
+	    strncmp(text, WANT_HEAD, sizeof(WANT_HEAD) - 1) != 0)
+		return -EBADMSG;
+	p += sizeof(WANT_HEAD) - 1;
+	while (*p) {
+		int list = either(&p, want_lists);
+		int need = either(&p, want_needs);
+		size_t name = strspn(p, "abcdefghijklmnopqrstuvwxyz0123456789_");
+		struct sb_module_want *to;
+
+		if (list < 0 || need < 0 || name == 0 || name > 55 || p[name] != '\n' ||
+		    n[list] == SB_MODULES_WANT_MAX || (list == 0 && n[1] > 0))
+			return -EBADMSG;
+		to = list == 0 ? w.boot : w.net;
+		to[n[list]++] = (struct sb_module_want){ p, need == 1 };
+		p[name] = '\0';
+		p += name + 1;
+	}
+	if (n[0] == 0)
+		return -EBADMSG;
+	*ret = w;
+	return 0;
+}
+
 static const char *const suffixes[] = { ".ko", ".ko.gz", ".ko.xz", ".ko.zst" };
 
 /* Length of the module path @p without suffix, or 0 when it has none of the known ones. */

@@ -6,6 +6,7 @@
  *
  * Source: modules.dep(5) of kmod: "path: dependency ...", dependencies in reverse load order.
  */
+#include "base/buf.h"
 #include "base/err.h"
 
 #define SB_MODULES_MAX 64
@@ -20,6 +21,25 @@ struct sb_module_want {
 /* What every guest needs, and what one with a network needs on top; a NULL name ends each. */
 extern const struct sb_module_want sb_modules_wanted[];
 extern const struct sb_module_want sb_modules_net[];
+
+/*
+ * The same lists as a file of the guest bundle: "sendbox-modules 1", then a line
+ * "boot|net required|optional NAME" each, boot before net.
+ */
+#define SB_MODULES_WANT_MAX 32 /* of each list */
+#define SB_MODULES_WANT_TEXT_MAX 8192
+struct sb_module_wants {
+	struct sb_module_want boot[SB_MODULES_WANT_MAX + 1]; /* names point into the text */
+	struct sb_module_want net[SB_MODULES_WANT_MAX + 1];
+};
+/* The lists of this program as text. Errors are @out's. */
+void sb_modules_want_write(struct sb_buf *out);
+/*
+ * sb_modules_want_parse - strict inverse; @text is changed, and must live as long as @ret
+ * @text: NUL-terminated, @len bytes before that
+ * Return: 0; -EBADMSG.
+ */
+SB_MUST_CHECK int sb_modules_want_parse(char *text, size_t len, struct sb_module_wants *ret);
 
 struct sb_module_list {
 	size_t n;

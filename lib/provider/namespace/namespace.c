@@ -36,28 +36,16 @@ static void probe(const struct sb_dirs *dirs, enum sb_accel accel, const char *k
 			ret->ready = false;
 }
 
-static int prepare(const struct sb_dirs *dirs, const char *kernel, const uint8_t pub[32],
-		   struct sb_plan *plan, struct sb_err *err)
+static int prepare(const struct sb_dirs *dirs, const char *kernel, const struct sb_bundle *bundle,
+		   const uint8_t pub[32], struct sb_plan *plan, struct sb_err *err)
 {
-	sb_autofree char *path = NULL;
-	sb_autofd int fd = -1;
-	uint8_t sum[SB_SHA256_LEN];
-	uint64_t len;
-	int e;
-
+	(void)dirs;
 	(void)pub;
 	if (kernel)
 		return sb_err_set(err, -EINVAL, "--kernel has no meaning for --runtime namespace: "
 				  "it shares the host's kernel");
-	if (asprintf(&path, "%s/sendbox-guest", dirs->libexec) < 0) {
-		path = NULL;
-		return sb_err_set(err, -ENOMEM, "out of memory");
-	}
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	e = fd < 0 ? -errno : sb_sha256_fd(fd, sum, &len);
-	if (e < 0)
-		return sb_err_set(err, e, "cannot read %s: %s", path, strerror(-e));
-	memcpy(plan->guest_sha256, sum, sizeof(plan->guest_sha256));
+	memcpy(plan->guest_sha256, sb_bundle_find(&bundle->m, SB_BUNDLE_GUEST)->sha256,
+	       sizeof(plan->guest_sha256));
 	return 0;
 }
 

@@ -239,25 +239,24 @@ SB_NORETURN static void child(const struct launch *l, int sync)
 	_exit(127);
 }
 
-static int open_guest(struct launch *l, struct sb_err *err)
+/* The descriptor that came from the verified bundle: what is hashed here is what is executed. */
+static int check_guest(struct launch *l, struct sb_err *err)
 {
-	sb_autofree char *path = NULL;
 	uint8_t sum[SB_SHA256_LEN];
 	uint64_t len;
 	int e;
 
-	if (asprintf(&path, "%s/sendbox-guest", l->in->dirs->libexec) < 0) {
-		path = NULL;
-		return sb_err_set(err, -ENOMEM, "out of memory");
-	}
-	l->exe = open(path, O_RDONLY | O_CLOEXEC); /* may be a link in a build folder */
+	if (l->in->guest_exe < 0)
+		return sb_err_set(err, -EINVAL, "no guest program was handed over");
+	l->exe = fcntl(l->in->guest_exe, F_DUPFD_CLOEXEC, 3);
 	if (l->exe < 0)
-		return sb_err_set(err, -errno, "cannot open %s: %s", path, strerror(errno));
+		return sb_err_set(err, -errno, "the guest program: %s", strerror(errno));
 	e = sb_sha256_fd(l->exe, sum, &len);
 	if (e < 0)
-		return sb_err_set(err, e, "cannot read %s: %s", path, strerror(-e));
+		return sb_err_set(err, e, "cannot read the guest program: %s", strerror(-e));
 	if (memcmp(sum, l->in->plan->guest_sha256, sizeof(sum)) != 0)
-		return sb_err_set(err, -ESTALE, "%s was replaced after the plan was made", path);
+		return sb_err_set(err, -ESTALE, "the guest program was changed after the plan was "
+				  "made; nothing was started");
 	return 0;
 }
 
@@ -447,7 +446,7 @@ int sb_ns_start(const struct sb_start *in, struct sb_guest *ret, struct sb_err *
 		l.trees[i] = -1;
 	e = check_plan(&l, err);
 	if (e == 0)
-		e = open_guest(&l, err);
+		e = check_guest(&l, err);
 	if (e == 0)
 		e = make_key(&l, err);
 	return e < 0 ? e : launch(&l, ret, err);

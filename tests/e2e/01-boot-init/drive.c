@@ -25,6 +25,7 @@
 #include "base/num.h"
 #include "crypto/crypto.h"
 #include "provider/provider.h"
+#include "t_bundle.h"
 
 static double now_ms(void)
 {
@@ -212,9 +213,13 @@ int main(int argc, char **argv)
 	struct sb_plan plan = { .accel = SB_ACCEL_TCG, .cpus = 1, .memory_bytes = 512U << 20 };
 	struct sb_err err = { 0 };
 	uint8_t pub[32] = "not a key but thirty-two bytes.";
+	struct sb_bundle *bundle;
+	char *guest = NULL;
+	size_t guest_len = 0;
 	struct what w;
 	char cache[4000];
 	char path[4000];
+	char bundles[4000];
 	double t0;
 	int status;
 
@@ -229,8 +234,16 @@ int main(int argc, char **argv)
 	dirs.config = dirs.state = dirs.run = argv[1];
 	dirs.cache = cache;
 	dirs.libexec = argv[2];
+	(void)snprintf(bundles, sizeof(bundles), "%s/sendbox-guest", argv[2]);
+	if (sb_fd_read_file(AT_FDCWD, bundles, 64U << 20, &guest, &guest_len) < 0)
+		die(bundles, NULL);
+	(void)snprintf(bundles, sizeof(bundles), "%s/bundle", argv[1]);
+	bundle = t_bundle(bundles, guest, guest_len, &err);
+	free(guest);
+	if (!bundle)
+		die("bundle", &err);
 	t0 = now_ms();
-	if (vm->prepare(&dirs, strcmp(argv[3], "-") == 0 ? NULL : argv[3], pub, &plan, &err) < 0)
+	if (vm->prepare(&dirs, strcmp(argv[3], "-") == 0 ? NULL : argv[3], bundle, pub, &plan, &err) < 0)
 		die("prepare", &err);
 	printf("release %s\n", plan.kernel_release);
 	printf("time prepare %.1f\n", now_ms() - t0);
@@ -243,5 +256,6 @@ int main(int argc, char **argv)
 	free(plan.parts[0].role);
 	free(plan.parts[0].path);
 	free(plan.parts);
+	(void)sb_bundle_free(bundle);
 	return status;
 }

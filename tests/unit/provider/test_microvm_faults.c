@@ -9,6 +9,7 @@
 #include "provider/microvm/cache.h"
 #include "provider/microvm/initramfs.h"
 #include "t.h"
+#include "t_bundle.h"
 
 static char dir[64];
 
@@ -72,7 +73,8 @@ TEST(initramfs)
 	struct sb_kernel k = { .release = "6.1" };
 	uint8_t pub[32] = { 1 };
 	uint8_t sha[32];
-	uint8_t guest[32];
+	struct sb_bundle *b;
+	char path[128];
 	uint8_t first[32] = { 0 };
 	char cpios[128];
 	int top = fresh_dir();
@@ -81,10 +83,13 @@ TEST(initramfs)
 	REQUIRE(top >= 0);
 	(void)snprintf(k.modules, sizeof(k.modules), "%s", dir);
 	(void)snprintf(cpios, sizeof(cpios), "%s/initramfs", dir);
-	REQUIRE(put(top, "sendbox-guest", "program") == 0 && put(top, "fuse.ko", "module") == 0 &&
+	REQUIRE(put(top, "fuse.ko", "module") == 0 &&
 		put(top, "nft_tproxy.ko", "other") == 0 &&
 		put(top, "modules.dep", "fuse.ko:\nnft_tproxy.ko: fuse.ko\n") == 0 &&
 		put(top, "modules.builtin", builtin) == 0);
+	(void)snprintf(path, sizeof(path), "%s/bundle", dir);
+	b = t_bundle(path, "program", 7, NULL);
+	REQUIRE(b);
 	fds = t_open_fds();
 	T_EVERY_FAULT(n)
 	{
@@ -93,7 +98,7 @@ TEST(initramfs)
 		int r;
 
 		t_fault_arm(n);
-		r = sb_initramfs_prepare(&dirs, &k, pub, sha, guest, &err);
+		r = sb_initramfs_prepare(&dirs, &k, b, pub, sha, &err);
 		fired = t_fault_fired();
 		t_fault_disarm();
 		CHECK_EQ(t_open_fds(), fds);
@@ -108,14 +113,15 @@ TEST(initramfs)
 			break;
 		}
 	}
-	CHECK_EQ(sb_initramfs_prepare(&dirs, &k, pub, sha, guest, NULL), 0);
+	CHECK_EQ(sb_initramfs_prepare(&dirs, &k, b, pub, sha, NULL), 0);
 	CHECK_EQ(entries(cpios), 2); /* the cpio and its key */
-	CHECK_EQ(sb_initramfs_prepare(&dirs, &k, pub, sha, guest, NULL), 0);
+	CHECK_EQ(sb_initramfs_prepare(&dirs, &k, b, pub, sha, NULL), 0);
 	CHECK_EQ(entries(cpios), 2);
 	pub[0] = 2;
-	CHECK_EQ(sb_initramfs_prepare(&dirs, &k, pub, sha, guest, NULL), 0);
+	CHECK_EQ(sb_initramfs_prepare(&dirs, &k, b, pub, sha, NULL), 0);
 	CHECK(memcmp(sha, first, sizeof(sha)) != 0);
 	CHECK_EQ(entries(cpios), 4);
+	(void)sb_bundle_free(b);
 	(void)close(top);
 	CHECK_EQ(sb_rmtree(AT_FDCWD, dir), 0);
 }
