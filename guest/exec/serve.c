@@ -301,6 +301,7 @@ static int on_control(struct sb_chan *c, const uint8_t *msg, size_t len)
 	case SB_CTL_EXITED:
 	case SB_CTL_FAILED:
 	case SB_CTL_BYE:
+	case SB_CTL_EXEC_EVENT:
 	default:
 		return -EPROTO; /* ours to send */
 	}

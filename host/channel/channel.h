@@ -18,6 +18,7 @@
 struct session;
 struct command;
 struct bridge;
+struct exec_events;
 
 /* From a descriptor of the user's into a stream. */
 struct source {
@@ -92,6 +93,9 @@ struct session {
 	int front;                         /* owned; to the net gate; -1 = no network */
 	struct sb_io front_io;
 	uint32_t max_net;                  /* streams of the guest alive at a time */
+	bool judges;                       /* the plan has a command policy for the tree */
+	size_t n_rules;                    /* of it */
+	struct exec_events *exec_events;   /* owned; NULL until the first */
 	struct bridge *bridges;            /* owned */
 	struct bridge *unsent[UNSENT_MAX]; /* ring; borrowed; NULL = ended while it waited */
 	uint32_t unsent_head;
@@ -113,6 +117,11 @@ SB_MUST_CHECK int command_start(struct session *ses, const struct sb_ipc_run *ru
 void command_exited(struct command *cmd, const struct sb_ctl *m);
 void command_check(struct command *cmd); /* tells EXITED when all is done; may free @cmd */
 void command_free(struct command *cmd);
+
+/* event.c: judged executions. Return: 0; -EBADMSG: there can be no such; -ENOMEM. */
+SB_MUST_CHECK int exec_event(struct session *ses, const struct sb_ctl *m);
+void exec_events_flush(struct session *ses); /* before the end of a command or of the guest */
+void exec_events_done(struct session *ses);
 
 /* relay.c */
 SB_MUST_CHECK int source_init(struct source *src, struct command *cmd, int *fd);

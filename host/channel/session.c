@@ -38,6 +38,7 @@ static void over(struct session *ses)
 		if (ses->commands[i].ses)
 			command_free(&ses->commands[i]);
 	bridge_stop(ses);
+	exec_events_done(ses);
 	ses->chan = sb_chan_free(ses->chan);
 	sb_fd_close(&ses->carrier);
 }
@@ -137,6 +138,7 @@ static int on_exited(struct session *ses, const struct sb_ctl *m)
 
 	if (!cmd || cmd->exited)
 		return ses->state == SES_CLOSING ? 0 : -EBADMSG;
+	exec_events_flush(ses);
 	command_exited(cmd, m);
 	return 0;
 }
@@ -191,9 +193,12 @@ static int on_message(struct session *ses, const struct sb_ctl *m)
 		clean_text(m->text, m->text_len, text, sizeof(text));
 		session_fail(ses, SB_FAIL_GUEST, "the guest reports: %s", text);
 		return 0;
+	case SB_CTL_EXEC_EVENT:
+		return exec_event(ses, m);
 	case SB_CTL_BYE:
 		if (ses->state != SES_CLOSING)
 			return -EBADMSG;
+		exec_events_flush(ses);
 		session_tell(ses, SB_IPC_CLOSED, NULL, 0);
 		over(ses);
 		return 0;

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "bundle_local.h"
 #include "cli.h"
+#include "commands.h"
 #include "conn/plan_env.h"
 #include "crypto/crypto.h"
 #include "dirs.h"
@@ -57,6 +58,7 @@ struct run {
 	bool started;
 	bool cancelled;
 	bool done;
+	struct commands *commands; /* judged executions; not with --json */
 	struct summary *summary; /* of what the net gate refused; not with --json */
 	struct sb_ipc_done result;
 };
@@ -218,6 +220,20 @@ static void send_size(struct run *r)
 		sb_debug("resize was not sent");
 }
 
+static void tell_line(void *arg, const char *text)
+{
+	(void)arg;
+	cli_error("%s", text);
+}
+
+static void on_command(struct run *r, const struct sb_ipc_exec_event *ev)
+{
+	if (r->events)
+		cli_event_command(r->plan, ev);
+	else if (r->commands)
+		commands_add(r->commands, ev, tell_line, NULL);
+}
+
 static void on_message(struct sb_io *io, uint32_t events)
 {
 	struct run *r = io->owner;
@@ -253,6 +269,11 @@ static void on_message(struct sb_io *io, uint32_t events)
 			else if (r->summary)
 				summary_add(r->summary, &ev[i]);
 		}
+		break;
+	case SB_IPC_EXEC_EVENT:
+		p = sb_ipc_get_exec_event(&msg);
+		if (p)
+			on_command(r, p);
 		break;
 	case SB_IPC_DONE:
 		p = sb_ipc_get(&msg, sizeof(struct sb_ipc_done), 0);
@@ -390,7 +411,6 @@ static void finish(struct run *r, struct sb_err *err)
 	}
 	sb_fd_close(&r->sigfd);
 	r->loop = sb_loop_free(r->loop);
-	r->plan = sb_plan_free(r->plan);
 	r->bundle = sb_bundle_free(r->bundle);
 	free(r->plan_bytes);
 }
@@ -470,12 +490,6 @@ static int dry_run(const struct run *r)
 	return k < 0 ? SB_EXIT_INTERNAL : SB_EXIT_OK;
 }
 
-static void tell_line(void *arg, const char *text)
-{
-	(void)arg;
-	cli_error("%s", text);
-}
-
 /* A grant of a port of this host that the program never used by its name, and then failed. */
 static bool host_unused(const struct run *r)
 {
@@ -529,6 +543,8 @@ int cmd_run(int argc, char **argv)
 		(void)fail(&r, SB_FAIL_INTERNAL, &err, k);
 	if (k == 0 && !r.opt.json && (k = summary_new(&r.summary)) < 0)
 		(void)fail(&r, SB_FAIL_INTERNAL, &err, k);
+	if (k == 0 && !r.opt.json && (k = commands_new(r.plan, !r.plan->tty, &r.commands)) < 0)
+		(void)fail(&r, SB_FAIL_INTERNAL, &err, k);
 	if (k == 0) {
 		if (r.plan->provider == SB_PROVIDER_NAMESPACE && !r.opt.json)
 			cli_error("runtime namespace shares the host's kernel: weaker than a "
@@ -557,8 +573,12 @@ int cmd_run(int argc, char **argv)
 	finish(&r, &err);
 	if (r.opt.keep && r.have_session && !r.opt.json)
 		cli_error("session kept in %s; clear it with: sendbox gc --all", r.session.path);
+	if (r.commands)
+		commands_tell(r.commands, tell_line, NULL);
+	r.commands = commands_free(r.commands);
 	if (r.summary)
 		tell_summary(&r, unused);
 	r.summary = summary_free(r.summary);
+	r.plan = sb_plan_free(r.plan);
 	return report(&r);
 }

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/num.h"
 #include "cli.h"
+#include "commands.h"
 #include "net_text.h"
 
 #define CHUNK 32768
@@ -134,6 +135,11 @@ void cli_event_started(const uint8_t session[16], const char *provider)
 void cli_event_network(const struct sb_ipc_net_event *ev)
 {
 	print(net_text_json(ev));
+}
+
+void cli_event_command(const struct sb_plan *plan, const struct sb_ipc_exec_event *ev)
+{
+	print(commands_json(plan, ev));
 }
 
 void cli_event_exit(int status, const struct sb_ipc_exited *x)

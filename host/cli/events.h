@@ -5,6 +5,7 @@
  * through pipes: {"event":"output","stream":"stdout","encoding":"base64","bytes":N,"data":...}.
  */
 #include "base/err.h"
+#include "core/plan.h"
 #include "os/loop.h"
 #include "wire/ipc.h"
 
@@ -18,6 +19,7 @@ struct cli_events *cli_events_free(struct cli_events *e);
 void cli_events_drain(struct cli_events *e);
 
 void cli_event_started(const uint8_t session[16], const char *provider);
+void cli_event_command(const struct sb_plan *plan, const struct sb_ipc_exec_event *ev);
 void cli_event_exit(int status, const struct sb_ipc_exited *x);
 void cli_event_network(const struct sb_ipc_net_event *ev);
 void cli_event_error(int status, const char *message);

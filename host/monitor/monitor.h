@@ -60,6 +60,7 @@ struct monitor {
 	struct sb_io viewers_io;
 	struct sb_ipc_net_event held[SB_IPC_NET_EVENTS]; /* not yet taken by the command line */
 	size_t n_held; /* > 0: the gate waits */
+	uint64_t exec_lost[2]; /* judged executions that the command line did not take: refused, others */
 	bool gate_up; /* the gate said that it serves */
 	int guest_exe; /* the guest program, until the guest is started; -1 = none */
 	int std[3]; /* the user's descriptors until the channel has them */
@@ -116,7 +117,14 @@ void mon_gate_leave(struct monitor *m);
 /* After the gate's end: pass on what it said last. */
 void mon_gate_drain(struct monitor *m);
 
+/* exec.c: judged executions, from the channel process to the command line */
+/* Return: 0; -EBADMSG. */
+SB_MUST_CHECK int mon_exec_event(struct monitor *m, const struct sb_ipc_msg *msg);
+void mon_exec_lost(struct monitor *m, bool wait); /* tell what was not taken */
+
 /* session.c: the state machine */
+/* A message that waits for a slow reader. */
+void mon_to_cli(struct monitor *m, uint16_t type, const void *p, size_t len);
 void mon_on_cli(struct sb_io *io, uint32_t events);
 void mon_child_ended(struct mon_child *c);
 /* The session cannot go on: its outcome, unless there is one, and the end of everything. */

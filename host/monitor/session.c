@@ -67,8 +67,8 @@ static void to_chan(struct monitor *m, uint16_t type, const void *p, size_t len)
 		sb_debug("message %u to the channel was lost", type);
 }
 
-/* STARTED and DONE wait for a slow reader; the many events of the net gate do not. */
-static void to_cli(struct monitor *m, uint16_t type, const void *p, size_t len)
+/* STARTED and DONE wait for a slow reader; the many events do not. */
+void mon_to_cli(struct monitor *m, uint16_t type, const void *p, size_t len)
 {
 	struct pollfd pfd = { .fd = m->cli, .events = POLLOUT };
 	int r = -EAGAIN;
@@ -137,7 +137,8 @@ static void finish(struct monitor *m)
 	}
 	if (!m->have_outcome)
 		settle(m, SB_FAIL_INTERNAL, "the session ended without a result");
-	to_cli(m, SB_IPC_DONE, &m->done, sizeof(m->done));
+	mon_exec_lost(m, true);
+	mon_to_cli(m, SB_IPC_DONE, &m->done, sizeof(m->done));
 	sb_loop_stop(m->loop, 0);
 }
 
@@ -432,8 +433,10 @@ static int on_chan_message(struct monitor *m, const struct sb_ipc_msg *msg)
 			return -EBADMSG;
 		m->started = true;
 		arm_timeout(m, 0);
-		to_cli(m, SB_IPC_STARTED, p, sizeof(struct sb_ipc_started));
+		mon_to_cli(m, SB_IPC_STARTED, p, sizeof(struct sb_ipc_started));
 		return 0;
+	case SB_IPC_EXEC_EVENT:
+		return mon_exec_event(m, msg);
 	case SB_IPC_EXITED:
 		p = sb_ipc_get(msg, sizeof(struct sb_ipc_exited), 0);
 		if (!p)

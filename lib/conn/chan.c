@@ -476,17 +476,24 @@ bool sb_chan_flushed(const struct sb_chan *c)
 	return c->state != CHAN_DEAD && queue_empty(c);
 }
 
-int sb_chan_control(struct sb_chan *c, const uint8_t *msg, size_t len)
+size_t sb_chan_control_room(const struct sb_chan *c)
 {
 	size_t queued = 0;
 
 	if (c->state != CHAN_OPEN)
+		return 0;
+	for (const struct slot *s = c->queue[CLASS_CONTROL].head; s; s = s->next)
+		queued += s->len;
+	return queued < CTL_QUEUE_MAX ? CTL_QUEUE_MAX - queued : 0;
+}
+
+int sb_chan_control(struct sb_chan *c, const uint8_t *msg, size_t len)
+{
+	if (c->state != CHAN_OPEN)
 		return -ENOTCONN;
 	if (len == 0 || len > SB_CTL_MAX)
 		return -EMSGSIZE;
-	for (const struct slot *s = c->queue[CLASS_CONTROL].head; s; s = s->next)
-		queued += s->len;
-	if (queued + len > CTL_QUEUE_MAX)
+	if (len > sb_chan_control_room(c))
 		return -ENOBUFS;
 	while (len > 0) {
 		uint32_t part = (uint32_t)SB_MIN(len, (size_t)SB_FRAME_DATA_MAX);

@@ -88,6 +88,8 @@ void *sb_chan_owner(const struct sb_chan *c);
 /* Send one control message. Return: 0; -EMSGSIZE; -ENOBUFS when the peer does not read
  * control messages (a few hundred KiB are queued); -ENOTCONN when dead or not ready. */
 SB_MUST_CHECK int sb_chan_control(struct sb_chan *c, const uint8_t *msg, size_t len);
+/* How many bytes of control messages sb_chan_control would queue now; 0 when dead or not ready. */
+size_t sb_chan_control_room(const struct sb_chan *c);
 /* Whether everything queued was handed to the carrier. */
 bool sb_chan_flushed(const struct sb_chan *c);
 

@@ -9,6 +9,8 @@
 #include <string.h>
 
 #define FLAGS_ALL (SB_CTL_F_TTY | SB_CTL_F_SEPARATE_STDERR)
+#define LAST_ACTION 2 /* SB_CMD_LOG; nobody is asked inside a guest */
+enum { EV_TOP_LEVEL = 1, EV_KILLED = 2, EV_CUT = 4, EV_ALL = 7 };
 
 static void add_bytes(struct sb_buf *b, const char *p, size_t len)
 {
@@ -75,6 +77,20 @@ void sb_ctl_write(struct sb_buf *b, const struct sb_ctl *m)
 	case SB_CTL_TIME:
 		sb_buf_add_le64(b, m->time_ns);
 		break;
+	case SB_CTL_EXEC_EVENT:
+		sb_buf_add_le32(b, m->cmd);
+		sb_buf_add_le32(b, m->event.pid);
+		sb_buf_add_le32(b, m->event.rule);
+		sb_buf_add_le32(b, m->event.count);
+		sb_buf_add_u8(b, m->event.action);
+		sb_buf_add_u8(b, (uint8_t)((m->event.top_level ? EV_TOP_LEVEL : 0) |
+					   (m->event.killed ? EV_KILLED : 0) |
+					   (m->event.cut ? EV_CUT : 0)));
+		add_bytes(b, m->event.why, m->event.why_len);
+		add_bytes(b, m->text, m->text_len);
+		sb_buf_add_le32(b, m->n_argv);
+		add_bytes(b, m->argv, m->argv_len);
+		break;
 	case SB_CTL_SHUTDOWN:
 	case SB_CTL_BYE:
 		break;
@@ -124,6 +140,40 @@ static int parse_exec(struct sb_rd *rd, struct sb_ctl *m)
 		return -EBADMSG;
 	if (memchr(m->text, 0, m->text_len) || !strings_ok(m->argv, m->argv_len, m->n_argv) ||
 	    !strings_ok(m->env, m->env_len, m->n_env))
+		return -EBADMSG;
+	return 0;
+}
+
+static bool why_ok(const char *p, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (!(p[i] >= 'a' && p[i] <= 'z') && !(p[i] >= '0' && p[i] <= '9') && p[i] != '-')
+			return false;
+	return len >= 1 && len <= SB_CTL_MAX_WHY;
+}
+
+static int parse_event(struct sb_rd *rd, struct sb_ctl *m)
+{
+	uint8_t flags;
+
+	m->cmd = sb_rd_le32(rd);
+	m->event.pid = sb_rd_le32(rd);
+	m->event.rule = sb_rd_le32(rd);
+	m->event.count = sb_rd_le32(rd);
+	m->event.action = sb_rd_u8(rd);
+	flags = sb_rd_u8(rd);
+	m->event.top_level = flags & EV_TOP_LEVEL;
+	m->event.killed = flags & EV_KILLED;
+	m->event.cut = flags & EV_CUT;
+	get_bytes(rd, &m->event.why, &m->event.why_len);
+	get_bytes(rd, &m->text, &m->text_len);
+	m->n_argv = sb_rd_le32(rd);
+	get_bytes(rd, &m->argv, &m->argv_len);
+	if (rd->bad || m->event.count == 0 || m->event.action > LAST_ACTION || flags > EV_ALL ||
+	    m->text_len > SB_CTL_MAX_EVENT_PATH || m->argv_len > SB_CTL_MAX_EVENT_ARGV)
+		return -EBADMSG;
+	if (!why_ok(m->event.why, m->event.why_len) || memchr(m->text, 0, m->text_len) ||
+	    !strings_ok(m->argv, m->argv_len, m->n_argv))
 		return -EBADMSG;
 	return 0;
 }
@@ -194,6 +244,8 @@ static int parse_body(struct sb_rd *rd, struct sb_ctl *m)
 	case SB_CTL_TIME:
 		m->time_ns = sb_rd_le64(rd);
 		return m->time_ns >= 1 && m->time_ns <= INT64_MAX ? 0 : -EBADMSG;
+	case SB_CTL_EXEC_EVENT:
+		return parse_event(rd, m);
 	case SB_CTL_SHUTDOWN:
 	case SB_CTL_BYE:
 		return 0;

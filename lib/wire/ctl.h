@@ -26,7 +26,13 @@ enum sb_ctl_type {
 	SB_CTL_EXITED = 34,  /* cmd, exit; sent after EOF on each output stream of the command */
 	SB_CTL_FAILED = 35,  /* value = errno, text: the session cannot go on */
 	SB_CTL_BYE = 36,
+	SB_CTL_EXEC_EVENT = 37, /* cmd, event, text = path, argv: an execve was judged */
 };
+
+#define SB_CTL_MAX_WHY 31
+#define SB_CTL_MAX_EVENT_PATH 511
+#define SB_CTL_MAX_EVENT_ARGV 1024
+#define SB_CTL_NO_RULE UINT32_MAX
 
 #define SB_CTL_F_TTY 1U
 #define SB_CTL_F_SEPARATE_STDERR 2U
@@ -47,10 +53,21 @@ struct sb_ctl {
 		uint64_t sys_us;
 		uint64_t max_rss;
 	} exit;
-	/* READY, FAILED, EXEC (cwd): borrowed from the input when parsed; not NUL-terminated */
+	struct {
+		uint32_t pid;
+		uint32_t rule;  /* index in the plan's rules; SB_CTL_NO_RULE */
+		uint32_t count; /* >= 1 */
+		uint8_t action; /* enum sb_cmd_action: deny, allow or log */
+		bool top_level;
+		bool killed;
+		bool cut;         /* path or argv are not whole */
+		const char *why;  /* lower case letters, digits and "-"; borrowed */
+		size_t why_len;   /* 1 .. SB_CTL_MAX_WHY */
+	} event;
+	/* READY, FAILED, EXEC (cwd), EXEC_EVENT (path): borrowed from the input when parsed; not NUL-terminated */
 	const char *text;
 	size_t text_len;
-	/* EXEC: NUL-terminated strings, back to back; borrowed */
+	/* EXEC, EXEC_EVENT (no env): NUL-terminated strings, back to back; borrowed */
 	const char *argv;
 	size_t argv_len;
 	uint32_t n_argv; /* >= 1 for EXEC */

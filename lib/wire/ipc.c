@@ -142,3 +142,19 @@ size_t sb_ipc_get_events(const struct sb_ipc_msg *msg, const struct sb_ipc_net_e
 	*ret = (const struct sb_ipc_net_event *)(const void *)msg->data;
 	return msg->len / one;
 }
+
+const struct sb_ipc_exec_event *sb_ipc_get_exec_event(const struct sb_ipc_msg *msg)
+{
+	const struct sb_ipc_exec_event *e = sb_ipc_get(msg, sizeof(*e), 0);
+	uint32_t words = 0;
+
+	if (msg->type != SB_IPC_EXEC_EVENT || !e || e->count == 0 ||
+	    e->argv_len > sizeof(e->argv) || !memchr(e->why, 0, sizeof(e->why)) ||
+	    !memchr(e->path, 0, sizeof(e->path)))
+		return NULL;
+	for (size_t i = 0; i < e->argv_len; i++)
+		words += e->argv[i] == '\0';
+	if (words != e->n_argv || (e->argv_len > 0 && e->argv[e->argv_len - 1] != '\0'))
+		return NULL;
+	return e;
+}

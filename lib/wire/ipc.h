@@ -39,6 +39,7 @@ enum sb_ipc_type {
 	SB_IPC_EXITED = 34,  /* struct sb_ipc_exited: all output of the command was delivered */
 	SB_IPC_FAILED = 35,  /* struct sb_ipc_failed: the session cannot go on */
 	SB_IPC_CLOSED = 36,  /* empty: the guest acknowledged the close */
+	SB_IPC_EXEC_EVENT = 37, /* struct sb_ipc_exec_event: an execve was judged */
 	/* monitor -> cli */
 	SB_IPC_DONE = 48, /* struct sb_ipc_done: everything is cleaned up; last message */
 	/* monitor -> net gate */
@@ -187,6 +188,24 @@ struct sb_ipc_failed {
 	uint32_t fail; /* enum sb_fail */
 	char text[500]; /* NUL-terminated; from the guest only after escaping */
 };
+/* What the guest says of an execve. The texts are bytes of the workload, never shown as they are. */
+struct sb_ipc_exec_event {
+	uint64_t time_ns; /* CLOCK_REALTIME of the host */
+	uint64_t count;   /* how many equal events this one stands for, at least 1 */
+	uint32_t cmd;
+	uint32_t pid;     /* in the guest */
+	uint32_t rule;    /* index in the plan's rules, or UINT32_MAX */
+	uint8_t action;   /* enum sb_cmd_action */
+	uint8_t top_level;
+	uint8_t killed;   /* what ran was not what was judged */
+	uint8_t cut;      /* path or argv are not whole */
+	uint16_t n_argv;
+	uint16_t argv_len;
+	uint32_t reserved;
+	char why[32];     /* NUL-terminated; "lost": count events that were not kept */
+	char path[512];   /* NUL-terminated; "" = none */
+	char argv[1024];  /* n_argv words, each with its NUL */
+};
 struct sb_ipc_done {
 	uint32_t fail; /* SB_FAIL_NONE = the command ended; see exit */
 	uint32_t reserved;
@@ -219,6 +238,9 @@ void sb_ipc_msg_done(struct sb_ipc_msg *msg); /* closes descriptors not taken, w
 
 /* The events of a NET_EVENT message. Return: how many; 0 when it is none or malformed. */
 size_t sb_ipc_get_events(const struct sb_ipc_msg *msg, const struct sb_ipc_net_event **ret);
+
+/* The event of an EXEC_EVENT message. Return: NULL when it is none or malformed. */
+const struct sb_ipc_exec_event *sb_ipc_get_exec_event(const struct sb_ipc_msg *msg);
 
 /* The payload if it has exactly this size and this many descriptors came along; else NULL. */
 const void *sb_ipc_get(const struct sb_ipc_msg *msg, size_t len, size_t n_fds);

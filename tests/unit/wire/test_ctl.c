@@ -45,6 +45,51 @@ TEST(bytes_by_hand)
 	CHECK_EQ(m.flags, SB_CTL_F_TTY | SB_CTL_F_SEPARATE_STDERR);
 }
 
+TEST(exec_event)
+{
+	static const char bytes[] = "\x25\x01\0\0\0\x02\0\0\0\xff\xff\xff\xff\x03\0\0\0\0\x05"
+				    "\x04\0\0\0rule\x02\0\0\0/x\x02\0\0\0\x04\0\0\0x\0y";
+	struct sb_ctl m = { .type = SB_CTL_EXEC_EVENT,
+			    .cmd = 1,
+			    .text = "/x",
+			    .text_len = 2,
+			    .argv = "x\0y",
+			    .argv_len = 4,
+			    .n_argv = 2,
+			    .event = { .pid = 2,
+				       .rule = SB_CTL_NO_RULE,
+				       .count = 3,
+				       .action = 0,
+				       .top_level = true,
+				       .cut = true,
+				       .why = "rule",
+				       .why_len = 4 } };
+	char copy[sizeof(bytes)];
+	struct sb_ctl got;
+
+	same_bytes(&m, bytes, sizeof(bytes));
+	CHECK_EQ(parse(bytes, sizeof(bytes), &got), 0);
+	CHECK_EQ(got.event.count, 3);
+	CHECK(got.event.top_level && !got.event.killed && got.event.cut);
+	CHECK_EQ(got.n_argv, 2);
+	CHECK_MEM(got.text, "/x", 2);
+	for (size_t len = 0; len < sizeof(bytes); len++)
+		CHECK_EQ(parse(bytes, len, &got), -EBADMSG);
+	for (size_t i = 0; i < 4; i++) {
+		static const struct {
+			size_t at;
+			char to;
+		} bad[] = { { 13, 0 }, { 17, 3 }, { 18, 8 }, { 23, 'R' } };
+
+		memcpy(copy, bytes, sizeof(copy));
+		copy[bad[i].at] = bad[i].to;
+		CHECK_EQ(parse(copy, sizeof(copy), &got), -EBADMSG);
+	}
+	memcpy(copy, bytes, sizeof(copy));
+	copy[31] = '\0'; /* a NUL in the path */
+	CHECK_EQ(parse(copy, sizeof(copy), &got), -EBADMSG);
+}
+
 TEST(exec_round_trip)
 {
 	struct sb_ctl m = { .type = SB_CTL_EXEC,
