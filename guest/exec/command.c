@@ -195,6 +195,8 @@ static bool may_have_kin(const struct sb_command *c)
 
 	if (c->pid > 0)
 		return true;
+	if (c->set->cfg.judge->pid > 0)
+		known[n++] = c->set->cfg.judge->pid;
 	for (const struct sb_command *o = c->set->list; o; o = o->next)
 		if (o->pid > 0 && n < SB_ARRAY_LEN(known))
 			known[n++] = o->pid;
@@ -432,6 +434,8 @@ static int launch(struct sb_command *c, const struct sb_command_request *req)
 		.argv = req->argv,
 		.cwd = req->cwd,
 		.tty = req->tty,
+		.judge = cfg->judge->sock,
+		.cmd = c->id,
 		.mark = !cfg->cgroup,
 	};
 	int r = sb_resolve_env(cfg->plan, req->env, req->cwd, req->tty, &env);

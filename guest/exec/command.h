@@ -11,6 +11,7 @@
 
 #include "conn/chan.h"
 #include "exec/confine.h"
+#include "exec/judge.h"
 #include "wire/ctl.h"
 
 struct sb_commands; /* all commands of the session */
@@ -21,6 +22,7 @@ struct sb_commands_config {
 	const struct sb_plan *plan;
 	const struct sb_confine *confine;
 	const char *cgroup;                /* directory of leaves, or NULL */
+	const struct sb_judge *judge;      /* filled before the first start, or sock -1 */
 	bool alone; /* PID 1 of a pid namespace with no other children than commands */
 	void (*started)(void *owner, uint32_t id);
 	/* @m: a filled EXITED message; the command is gone after this returns */

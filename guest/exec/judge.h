@@ -3,36 +3,65 @@
 /*
  * The judge of executions: a process of its own beside PID 1 that is asked by the kernel before
  * every execve of the workload's tree and looks again when the new program is in place.
+ * Theory of operation: judge.c.
  */
 #include <sys/types.h>
 
 #include "core/plan.h"
-#include "os/loop.h"
 
 struct sb_judge {
-	pid_t pid;  /* 0 = none */
-	int sock;   /* SEQPACKET to the judge: listeners go there, events come; owned */
+	pid_t pid; /* 0 = none; its end, before sb_judge_stop, ends the session */
+	int sock;  /* SEQPACKET to the judge: listeners go there, events come; owned; -1 = none */
 };
-/* A decision, told by the judge; fixed size, one packet each. */
+#define SB_JUDGE_INIT { .sock = -1 }
+
+#define SB_JUDGE_NO_RULE UINT32_MAX
+/* A decision, told by the judge; fixed size, one packet each. Texts are the workload's: bytes. */
 struct sb_judge_event {
-	uint32_t pid;       /* in the guest */
-	uint32_t rule;      /* index in the plan's rules; UINT32_MAX = the default */
-	uint8_t action;     /* enum sb_cmd_action */
+	uint32_t cmd;      /* the command whose tree it was */
+	uint32_t pid;      /* in the guest */
+	uint32_t rule;     /* index in the plan's rules; SB_JUDGE_NO_RULE */
+	uint32_t count;    /* equal events that this one stands for, at least 1 */
+	uint8_t action;    /* enum sb_cmd_action */
 	uint8_t top_level;
-	uint8_t killed;     /* what ran was not what was judged: the process was killed */
-	uint8_t reserved;
-	uint32_t count;     /* equal events that this one stands for, at least 1 */
-	char why[32];
-	char path[512];     /* resolved; cut */
-	char command[1024]; /* words joined by blanks, control bytes escaped; cut */
-	char text[1024];    /* the line for people */
+	uint8_t killed;    /* what ran was not what was judged: the process was killed */
+	uint8_t cut;       /* path or argv are not whole */
+	uint16_t n_argv;
+	uint16_t argv_len;
+	char why[32];      /* NUL-terminated; of struct sb_cmd_verdict, or one of judge_i.h */
+	char path[512];    /* NUL-terminated; resolved; "" = none */
+	char argv[1024];   /* n_argv words, each with its NUL */
 };
-/* Fork it. The caller is single-threaded. Return: 0; -errno with text. */
-SB_MUST_CHECK int sb_judge_start(const struct sb_plan *plan, bool vm, struct sb_judge *ret,
+
+struct sb_judge_config {
+	const struct sb_plan *plan; /* commands.scope is SB_CMD_SCOPE_TREE */
+	void *secret;               /* wiped in the judge's copy of the memory; may be NULL */
+	size_t secret_len;
+};
+/*
+ * sb_judge_start - fork it, from the single-threaded process that will start the commands, after
+ * sb_confine_prepare
+ * Return: 0 when it serves; -errno with text: this kernel cannot, or the policy does not compile.
+ */
+SB_MUST_CHECK int sb_judge_start(const struct sb_judge_config *cfg, struct sb_judge *ret,
 				 struct sb_err *err);
+#define SB_JUDGE_FLUSHED 1
+/* One event that waits. Return: 0; SB_JUDGE_FLUSHED: all that was counted when sb_judge_flush was
+ * called has come; -EAGAIN; -EPIPE: the judge is gone; -errno. */
+SB_MUST_CHECK int sb_judge_next(const struct sb_judge *j, struct sb_judge_event *ret);
+/* Make it tell what it counts; the caller must read until SB_JUDGE_FLUSHED. Return: 0; -errno. */
+SB_MUST_CHECK int sb_judge_flush(const struct sb_judge *j);
+/* End it. The workload must be dead: what still asks gets no answer. */
 void sb_judge_stop(struct sb_judge *j);
-/* Child side, after the identity is taken and before the other walls: install the notification
- * filter and hand its listener to the judge. Async-signal-safe. Return: 0; -errno. */
-SB_MUST_CHECK int sb_judge_enter(int sock);
+
+/*
+ * sb_judge_enter - child side, with no_new_privs set and before the filter that closes seccomp(2):
+ * from here on every execve of the calling thread and its descendants is asked for
+ * @sock: struct sb_judge.sock; @cmd: id of the command
+ * Async-signal-safe. Return: 0; -EBUSY: an outer sandbox listens already; -errno.
+ */
+SB_MUST_CHECK int sb_judge_enter(int sock, uint32_t cmd);
+/* Return: 0; -errno with text when this kernel lacks what the judge needs. */
+SB_MUST_CHECK int sb_judge_probe(struct sb_err *err);
 
 #endif

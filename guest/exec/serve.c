@@ -1,11 +1,13 @@
 /*
  * Theory of operation. One loop; sources: the channel, signals (SIGCHLD for reaping), one report
- * pipe and up to four stream ends per command, and in a micro-VM the network's relay. The session ends in one of four ways, the first of
+ * pipe and up to four stream ends per command, in a micro-VM the network's relay, and with a command
+ * policy for the whole tree the judge's events. The session ends in one of five ways, the first of
  * which counts:
  *
  *   SHUTDOWN from the host   kill, reap, write back files, BYE, return 0
  *   the channel is dead      kill, return its error: there is nobody to tell
  *   a file pump died         kill, FAILED, return -EIO: files are not to be trusted any more
+ *   the judge died           kill, FAILED, return -EIO: no program may be started any more
  *   SIGTERM and the like     kill, FAILED, return -EINTR
  *
  * The workload cannot reach this process: another uid (or no capabilities, where rootless has one
@@ -31,6 +33,7 @@
 #include "conn/plan_env.h"
 #include "exec/command.h"
 #include "exec/confine.h"
+#include "exec/judge.h"
 #include "exec/leaf.h"
 #include "exec/probe.h"
 #include "os/loop.h"
@@ -39,6 +42,9 @@
 
 #define END_NS 3000000000ULL /* to wait for the killed and for the carrier at the end */
 #define FLUSH_NS 1000000ULL
+#define EVENT_ROOM (256U << 10) /* of the control queue, which events leave to other messages */
+#define EVENT_RETRY_NS 20000000ULL
+#define EVENTS_END_MS 1000 /* for the judge to tell what it has counted */
 
 struct serve {
 	const struct sb_guest_env *env;
@@ -48,6 +54,9 @@ struct serve {
 	struct sb_commands *commands;
 	struct sb_net_relay *relay; /* NULL: no network, or a namespace, where the gate listens */
 	struct sb_confine confine;
+	struct sb_judge judge;
+	struct sb_io judge_io;
+	struct sb_timer judge_retry;
 	int sigfd;
 	struct sb_io sig_io;
 	struct sb_probe probe; /* reads back what confines a command, beside the handshake */
@@ -60,6 +69,11 @@ struct serve {
 	bool ending;           /* nothing new is taken */
 	int status;            /* what to return; valid while ending */
 };
+
+static void tick(struct sb_timer *t)
+{
+	(void)t;
+}
 
 static void end(struct serve *s, int status)
 {
@@ -97,6 +111,110 @@ static void send_failed(struct serve *s, int error, const char *text)
 	send_ctl(s, &m);
 }
 
+/* --- the judge of executions ------------------------------------------------------------ */
+
+static void send_event(struct serve *s, const struct sb_judge_event *ev)
+{
+	struct sb_ctl m = { .type = SB_CTL_EXEC_EVENT, .cmd = ev->cmd };
+
+	m.event.pid = ev->pid;
+	m.event.rule = ev->rule;
+	m.event.count = ev->count;
+	m.event.action = ev->action;
+	m.event.top_level = ev->top_level;
+	m.event.killed = ev->killed;
+	m.event.cut = ev->cut;
+	m.event.why = ev->why;
+	m.event.why_len = strnlen(ev->why, sizeof(ev->why));
+	m.text = ev->path;
+	m.text_len = strnlen(ev->path, sizeof(ev->path));
+	m.argv = ev->argv;
+	m.argv_len = SB_MIN((size_t)ev->argv_len, sizeof(ev->argv));
+	m.n_argv = ev->n_argv;
+	send_ctl(s, &m);
+}
+
+static void on_judge(struct sb_io *io, uint32_t events);
+
+static void judge_again(struct sb_timer *t)
+{
+	struct serve *s = t->owner;
+
+	if (sb_io_set(s->loop, &s->judge_io, s->judge.sock, EPOLLIN, on_judge, s) < 0)
+		end(s, -ENOMEM);
+}
+
+/* Pass on what waits, as far as the host reads it. Return: as sb_judge_next at the end. */
+static int pass_events(struct serve *s)
+{
+	struct sb_judge_event ev;
+	int r = -EAGAIN;
+
+	if (s->judge.sock < 0)
+		return -EAGAIN;
+	while (s->chan && sb_chan_control_room(s->chan) > EVENT_ROOM) {
+		r = sb_judge_next(&s->judge, &ev);
+		if (r != 0)
+			return r;
+		send_event(s, &ev);
+	}
+	return -ENOBUFS;
+}
+
+static void on_judge(struct sb_io *io, uint32_t events)
+{
+	struct serve *s = io->owner;
+	int r = pass_events(s);
+
+	(void)events;
+	if (r == -EAGAIN || r == SB_JUDGE_FLUSHED)
+		return;
+	sb_io_del(&s->judge_io); /* an end is told by the death of the process */
+	if (r == -ENOBUFS)
+		sb_timer_set(s->loop, &s->judge_retry, EVENT_RETRY_NS, judge_again, s);
+}
+
+/* What the judge has only counted so far belongs to the session's record. */
+static void last_events(struct serve *s)
+{
+	uint64_t deadline = sb_now_ns() + EVENTS_END_MS * 1000000ULL;
+	struct sb_timer t = { 0 };
+	int r = -EAGAIN;
+
+	sb_io_del(&s->judge_io);
+	sb_timer_del(&s->judge_retry);
+	if (s->judge.sock < 0 || !s->chan || sb_judge_flush(&s->judge) < 0)
+		return;
+	while ((r == -EAGAIN || r == -ENOBUFS) && s->chan && sb_now_ns() < deadline) {
+		r = pass_events(s);
+		if (r != -EAGAIN && r != -ENOBUFS)
+			break;
+		sb_timer_set(s->loop, &t, FLUSH_NS, tick, NULL);
+		if (sb_loop_turn(s->loop, -1) < 0)
+			break;
+	}
+	sb_timer_del(&t);
+}
+
+static int start_judge(struct serve *s, struct sb_err *err)
+{
+	struct sb_judge_config cfg = {
+		.plan = s->plan,
+		/* its copy of our memory need not hold the key of the channel */
+		.secret = (void *)(uintptr_t)s->env->boot->psk,
+		.secret_len = sizeof(s->env->boot->psk),
+	};
+	int r;
+
+	if (s->plan->commands.scope != SB_CMD_SCOPE_TREE)
+		return 0;
+	r = sb_judge_start(&cfg, &s->judge, err);
+	if (r < 0)
+		return r;
+	r = sb_io_set(s->loop, &s->judge_io, s->judge.sock, EPOLLIN, on_judge, s);
+	return r < 0 ? sb_err_set(err, r, "command policy: %s", strerror(-r)) : 0;
+}
+
 /* --- commands --------------------------------------------------------------------------- */
 
 static void on_started(void *owner, uint32_t id)
@@ -108,6 +226,7 @@ static void on_started(void *owner, uint32_t id)
 
 static void on_exited(void *owner, const struct sb_ctl *m)
 {
+	(void)pass_events(owner); /* what it did comes before its end */
 	send_ctl(owner, m);
 }
 
@@ -357,6 +476,13 @@ static void reap(struct serve *s)
 			send_failed(s, -EIO, "a file server connection broke");
 			end(s, -EIO);
 		}
+		if (pid == s->judge.pid) {
+			s->judge.pid = 0;
+			if (!s->ending) {
+				send_failed(s, -EIO, "the judge of commands ended");
+				end(s, -EIO);
+			}
+		}
 		sb_commands_reaped(s->commands, pid, status, &ru);
 	}
 }
@@ -418,6 +544,8 @@ static int prepare_walls(struct serve *s, struct sb_err *err)
 	r = sb_confine_prepare(s->plan, env->vm, env->cgroup != NULL, &s->confine, err);
 	if (r == 0)
 		r = sb_probe_start(s->plan, &s->confine, &s->probe, err);
+	if (r == 0)
+		r = start_judge(s, err);
 	if (r < 0)
 		return r;
 	r = sb_io_set(s->loop, &s->probe_io, s->probe.done, EPOLLIN, on_probe, s);
@@ -431,7 +559,9 @@ static int prepare(struct serve *s, struct sb_err *err)
 		.plan = s->plan,
 		.confine = &s->confine,
 		.cgroup = env->cgroup,
-		.alone = getpid() == 1 && env->n_pumps == 0,
+		.judge = &s->judge,
+		.alone = getpid() == 1 && env->n_pumps == 0 &&
+			 s->plan->commands.scope != SB_CMD_SCOPE_TREE,
 		.started = on_started,
 		.exited = on_exited,
 		.owner = s,
@@ -493,11 +623,6 @@ static int open_channel(struct serve *s)
 	return r;
 }
 
-static void tick(struct sb_timer *t)
-{
-	(void)t;
-}
-
 /* Turn the loop until @done or the deadline. */
 static void turn_until(struct serve *s, bool (*done)(const struct serve *s))
 {
@@ -544,6 +669,7 @@ static void finish(struct serve *s)
 		sb_commands_kill_all(s->commands);
 		turn_until(s, is_dead);
 	}
+	last_events(s);
 	s->relay = sb_net_relay_free(s->relay);
 	if (s->status == 0) {
 		if (s->env->vm) /* in a namespace these are the host's own file systems */
@@ -557,11 +683,12 @@ static void finish(struct serve *s)
 		s->chan = sb_chan_free(s->chan);
 	}
 	s->commands = sb_commands_free(s->commands);
+	sb_judge_stop(&s->judge);
 }
 
 int sb_guest_serve(const struct sb_guest_env *env)
 {
-	struct serve s = { .env = env, .plan = env->boot->plan, .sigfd = -1,
+	struct serve s = { .env = env, .plan = env->boot->plan, .judge = SB_JUDGE_INIT, .sigfd = -1,
 			   .probe = SB_PROBE_INIT };
 	struct sb_err err = { 0 };
 	int r;

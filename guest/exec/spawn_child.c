@@ -6,10 +6,12 @@
 #include <linux/sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "exec/judge.h"
 
 const char *sb_launch_stage_text(enum sb_launch_stage s)
 {
@@ -72,6 +74,17 @@ SB_NORETURN static void exec_first(const struct sb_launch *l, int report)
 	give_up(report, SB_LAUNCH_NOT_FOUND, ENOENT);
 }
 
+/* From here on the judge is asked, first about the command's own program. */
+static int enter_judge(const struct sb_launch *l)
+{
+	if (l->judge < 0)
+		return 0;
+	/* guest root (tests only) may set a filter without it */
+	if (!l->confine->root && syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return -errno;
+	return sb_judge_enter(l->judge, l->cmd);
+}
+
 SB_NORETURN static void child(const struct sb_launch *l, int report)
 {
 	uint64_t no_signals = 0; /* the kernel's set: 64 bits */
@@ -97,7 +110,9 @@ SB_NORETURN static void child(const struct sb_launch *l, int report)
 		give_up(report, SB_LAUNCH_CWD, errno);
 	if (syscall(SYS_rt_sigprocmask, SIG_SETMASK, &no_signals, NULL, sizeof(no_signals)) < 0)
 		give_up(report, SB_LAUNCH_SESSION, errno);
-	r = sb_confine_walls(l->confine);
+	r = enter_judge(l);
+	if (r == 0)
+		r = sb_confine_walls(l->confine);
 	if (r < 0)
 		give_up(report, SB_LAUNCH_WALLS, -r);
 	exec_first(l, report);

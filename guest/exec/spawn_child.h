@@ -33,6 +33,8 @@ struct sb_launch {
 	int stdio[3];    /* borrowed, each >= 3 */
 	bool tty;        /* stdio[0] is a terminal that becomes the controlling one */
 	int cgroup;      /* directory of the leaf to be born in; -1 = none */
+	int judge;       /* socket of the judge of executions, borrowed; -1 = none */
+	uint32_t cmd;    /* id of the command, for the judge */
 	bool mark;       /* give it a UTS namespace of its own, by which its descendants are known */
 };
 

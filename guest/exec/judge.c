@@ -1,0 +1,572 @@
+/*
+ * Theory of operation. Each command's child installs a small filter (judge_enter.c) that makes the
+ * kernel hold every execve and execveat of it and of all its descendants until this process has
+ * answered. For each such call:
+ *
+ *   LOOK    What would run, and with which words: read from the caller's memory and /proc, scripts
+ *           followed to their last interpreter (judge_look.c). An error that the kernel would give
+ *           is the answer, and no program can start by it. The policy decides.
+ *   REFUSE  EACCES, a line on the caller's standard error, an event.
+ *   WINDOW  The caller is seized, then told to go on. All that was read can be other by now (a
+ *           thread that writes path and words, a file that is renamed); so the new program is
+ *           stopped before its first instruction, and identity and words are compared with what
+ *           was judged. Equal: it is let go and this process is out of its way. Else SIGKILL
+ *           (judge_window.c).
+ *
+ * Order makes it sound: seized before the answer, so no execve that was let go escapes the window;
+ * the notification is still valid after the seizing, so it was the caller that was seized and not
+ * somebody who got its number. The notification waits for fatal signals only (WAIT_KILLABLE_RECV),
+ * so storms of signals do not make a call start again.
+ *
+ * One process of the workload, one window: execve of several threads of a process are answered one
+ * after the other. PTRACE_SEIZE takes the lock that execve holds; with a thread of the same process
+ * in a window it could wait for that execve, and that execve for this process to reap a seized
+ * thread. So this process never waits for a process of the workload; what takes long (a slow file
+ * system) takes long for its own process.
+ *
+ * The workload controls memory, files, signals, deaths at any moment, and how many calls there are
+ * at once. Bounds: per waiting thread a struct call, per process a struct window of at most a few
+ * KiB (longer words are kept as SHA-256), one scratch area for all; events as judge_tell.c says.
+ *
+ * The end of this process ends the session: what waits gets ENOSYS, what is in a window is killed
+ * (EXITKILL), PID 1 says FAILED. It cannot be reached: another uid than the workload's, or (rootless)
+ * no capabilities there against capabilities here, not dumpable, no descriptor shared, no memory.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "exec/judge_i.h"
+#include "os/spawn.h"
+
+#ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
+#define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
+#define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (1UL << 0)
+#endif
+#ifndef AT_EXECVE_CHECK
+#define AT_EXECVE_CHECK 0x10000
+#endif
+#define START_MS 20000
+#define FLUSH_MS 1000
+
+#define CAP(c) (1U << (c))
+#define FILE_CAPS (CAP(CAP_DAC_OVERRIDE) | CAP(CAP_DAC_READ_SEARCH))
+#define KEPT_CAPS (FILE_CAPS | CAP(CAP_KILL) | CAP(CAP_SYS_PTRACE))
+
+/* --- answers ---------------------------------------------------------------------------- */
+
+/* @error: what execve shall return; 0 = go on. Return: whether the caller still waited. */
+static bool answer(struct judge *j, const struct call *c, int error)
+{
+	memset(j->resp, 0, j->resp_size);
+	j->resp->id = c->id;
+	j->resp->error = error;
+	if (error == 0)
+		j->resp->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+	return ioctl(c->l->fd, SECCOMP_IOCTL_NOTIF_SEND, j->resp) == 0;
+}
+
+static bool still_waits(const struct call *c)
+{
+	return ioctl(c->l->fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &c->id) == 0;
+}
+
+static void refuse(struct judge *j, const struct call *c, const struct sb_cmd_request *q,
+		   const struct sb_cmd_verdict *v)
+{
+	struct sb_judge_event ev;
+
+	if (!still_waits(c)) /* who knows whose memory that was */
+		return;
+	if (j->plan->commands.log_blocked) {
+		tell_fill(j, c, q, v, &ev);
+		tell(j, &ev);
+		tell_caller(j, c, q, v);
+	}
+	(void)answer(j, c, -EACCES);
+}
+
+static void let_run(struct judge *j, const struct call *c, const struct look *k,
+		    const struct sb_cmd_verdict *v)
+{
+	const struct sb_cmd_request *q = &k->level[0];
+	struct sb_cmd_verdict unseen = { .action = SB_CMD_DENY, .why = WHY_UNSEEN };
+	struct sb_judge_event ev;
+	int r;
+
+	tell_fill(j, c, q, v, &ev);
+	if (c->flags & AT_EXECVE_CHECK) { /* nothing will run */
+		(void)answer(j, c, 0);
+		return;
+	}
+	r = window_open(j, c, k, &ev);
+	if (r == -ESRCH)
+		return;
+	if (r < 0) {
+		refuse(j, c, q, &unseen);
+		return;
+	}
+	if (!still_waits(c)) { /* somebody else may have been seized */
+		window_drop(j, c->tgid);
+		return;
+	}
+	if (v->action == SB_CMD_LOG)
+		tell(j, &ev);
+	if (!answer(j, c, 0))
+		window_drop(j, c->tgid);
+}
+
+/* --- one call --------------------------------------------------------------------------- */
+
+static void judge_one(struct judge *j, const struct call *c)
+{
+	struct look *k = &j->look;
+	struct sb_cmd_verdict too_long = { .action = SB_CMD_DENY, .why = "too-long" };
+	struct sb_cmd_verdict unseen = { .action = SB_CMD_DENY, .why = WHY_UNSEEN };
+	struct sb_cmd_verdict v;
+	int r = look_at(j, c, k);
+
+	if (r < 0) {
+		(void)answer(j, c, r);
+		return;
+	}
+	for (size_t i = 0; i < k->n; i++) {
+		k->level[i].top_level = !c->l->ran;
+		k->level[i].project = j->plan->cwd;
+	}
+	if (r == 0)
+		v = sb_cmdpol_decide_chain(j->policy, k->level, k->n);
+	else
+		v = r == LOOK_TOO_LONG ? too_long : unseen;
+	if (v.action == SB_CMD_ALLOW || v.action == SB_CMD_LOG)
+		let_run(j, c, k, &v);
+	else
+		refuse(j, c, &k->level[0], &v);
+}
+
+/* Return: process of thread @tid; -errno. */
+static pid_t process_of(struct judge *j, pid_t tid)
+{
+	char path[32];
+	char text[1024];
+	sb_autofd int fd = -1;
+	const char *at;
+	ssize_t n;
+
+	if (syscall(SYS_tgkill, tid, tid, 0) == 0)
+		return tid; /* its own leader, as most are */
+	(void)snprintf(path, sizeof(path), "%d/status", tid);
+	fd = openat(j->proc, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	n = read(fd, text, sizeof(text) - 1);
+	if (n < 0)
+		return -errno;
+	text[n] = '\0';
+	at = strstr(text, "\nTgid:");
+	return at ? (pid_t)strtol(at + 6, NULL, 10) : -ESRCH;
+}
+
+void judge_call(struct judge *j, struct call *c)
+{
+	struct window *w = window_of(j, c->tgid);
+
+	if (w && w->tid != c->tid) {
+		struct call *copy = malloc(sizeof(*copy));
+
+		if (!copy) {
+			(void)answer(j, c, -ENOMEM);
+			return;
+		}
+		*copy = *c;
+		copy->next = w->waiting;
+		w->waiting = copy;
+		window_hurry(j, w);
+		return;
+	}
+	judge_one(j, c);
+	look_done(&j->look);
+}
+
+void judge_release(struct judge *j, struct call *waiting)
+{
+	while (waiting) {
+		struct call *c = waiting;
+
+		waiting = c->next;
+		c->next = NULL;
+		if (c->l && still_waits(c))
+			judge_call(j, c);
+		free(c);
+	}
+}
+
+/* --- listeners -------------------------------------------------------------------------- */
+
+static void listener_free(struct listener *l)
+{
+	struct judge *j = l->j;
+	struct listener **at = &j->listeners;
+
+	while (*at != l)
+		at = &(*at)->next;
+	*at = l->next;
+	for (size_t i = 0; i < BUCKETS; i++) {
+		for (struct window *w = j->buckets[i]; w; w = w->next) {
+			if (w->l == l)
+				w->l = NULL;
+			for (struct call *c = w->waiting; c; c = c->next)
+				if (c->l == l)
+					c->l = NULL;
+		}
+	}
+	sb_io_del(&l->io);
+	sb_fd_close(&l->fd);
+	free(l);
+}
+
+static void on_call(struct sb_io *io, uint32_t events)
+{
+	struct listener *l = io->owner;
+	struct judge *j = l->j;
+	const struct seccomp_notif *n = j->req;
+	struct call c = { .l = l, .dirfd = AT_FDCWD };
+
+	if (!(events & EPOLLIN)) {
+		if (events & EPOLLHUP) /* nobody is left who could ask */
+			listener_free(l);
+		return;
+	}
+	memset(j->req, 0, j->req_size);
+	if (ioctl(l->fd, SECCOMP_IOCTL_NOTIF_RECV, j->req) < 0)
+		return; /* killed while it waited */
+	c.id = n->id;
+	c.tid = (pid_t)n->pid;
+	if (n->data.nr == SYS_execve) {
+		c.path = n->data.args[0];
+		c.argv = n->data.args[1];
+	} else {
+		c.dirfd = (int)n->data.args[0];
+		c.path = n->data.args[1];
+		c.argv = n->data.args[2];
+		c.flags = (unsigned int)n->data.args[4];
+	}
+	c.tgid = process_of(j, c.tid);
+	if (c.tid <= 0 || c.tgid <= 0) /* gone, or out of sight */
+		(void)answer(j, &c, -EACCES);
+	else
+		judge_call(j, &c);
+}
+
+static void add_listener(struct judge *j, const struct enter *e, int *fd)
+{
+	struct listener *l = calloc(1, sizeof(*l));
+	int r = -ENOMEM;
+
+	if (l) {
+		*l = (struct listener){ .j = j, .cmd = e->cmd, .err_dev = e->err_dev,
+					.err_ino = e->err_ino, .fd = -1 };
+		r = sb_io_set(j->loop, &l->io, *fd, EPOLLIN, on_call, l);
+	}
+	if (r < 0) { /* its execve fails: nobody listens */
+		free(l);
+		return;
+	}
+	l->fd = sb_fd_take(fd);
+	/* a kernel that knows it passes the processor on with the message */
+	(void)ioctl(l->fd, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
+	l->next = j->listeners;
+	j->listeners = l;
+}
+
+/* --- PID 1 ------------------------------------------------------------------------------ */
+
+static ssize_t take_packet(int sock, struct enter *e, int *ret_fd)
+{
+	struct iovec iov = { .iov_base = e, .iov_len = sizeof(*e) };
+	union {
+		struct cmsghdr head;
+		char space[CMSG_SPACE(sizeof(int))];
+	} ctl;
+	struct msghdr mh = { .msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = ctl.space,
+			     .msg_controllen = sizeof(ctl.space) };
+	ssize_t n = recvmsg(sock, &mh, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	struct cmsghdr *h = n > 0 ? CMSG_FIRSTHDR(&mh) : NULL;
+
+	if (h && h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS &&
+	    h->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(ret_fd, CMSG_DATA(h), sizeof(*ret_fd));
+	return n;
+}
+
+static void on_packet(struct sb_io *io, uint32_t events)
+{
+	struct judge *j = io->owner;
+	struct sb_judge_event done = { 0 }; /* stands for none */
+	struct enter e = { 0 };
+	sb_autofd int fd = -1;
+	ssize_t n = take_packet(j->sock, &e, &fd);
+
+	(void)events;
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		sb_loop_stop(j->loop, 0); /* PID 1 is done with us */
+		return;
+	}
+	if (n == (ssize_t)sizeof(e) && e.magic == ENTER_MAGIC && fd >= 0)
+		add_listener(j, &e, &fd);
+	if (n == (ssize_t)sizeof(e) && e.magic == FLUSH_MAGIC) {
+		tell_all(j); /* PID 1 reads: this may wait for it */
+		(void)send(j->sock, &done, sizeof(done), MSG_NOSIGNAL);
+	}
+}
+
+static void on_child(struct sb_io *io, uint32_t events)
+{
+	struct judge *j = io->owner;
+	struct signalfd_siginfo si;
+
+	(void)events;
+	(void)!read(j->sigfd, &si, sizeof(si));
+	window_children(j);
+}
+
+/* --- start ------------------------------------------------------------------------------ */
+
+static int set_caps(uint32_t effective, uint32_t permitted)
+{
+	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct d[2] = {
+		{ .effective = effective, .permitted = permitted }, { 0 }
+	};
+
+	return syscall(SYS_capset, &hdr, d) < 0 ? -errno : 0;
+}
+
+static uint32_t had_caps(void)
+{
+	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct d[2] = { { 0 }, { 0 } };
+
+	return syscall(SYS_capget, &hdr, d) < 0 ? 0 : d[0].permitted;
+}
+
+bool judge_rights(bool all)
+{
+	uint32_t have = had_caps() & KEPT_CAPS;
+
+	return set_caps(all ? have : have & ~FILE_CAPS, have) == 0;
+}
+
+/* The workload's rights over files, the supervisor's over processes, and nothing else. */
+static int become(const struct sb_plan *plan)
+{
+	uint32_t have = had_caps() & KEPT_CAPS;
+	uid_t uid = plan->test_root ? 0 : plan->uid;
+	gid_t gid = plan->test_root ? 0 : plan->gid;
+	int r;
+
+	(void)setfsgid(gid);
+	(void)setfsuid(uid);
+	if ((gid_t)setfsgid((gid_t)-1) != gid || (uid_t)setfsuid((uid_t)-1) != uid)
+		return -EPERM;
+	r = set_caps(plan->test_root ? have : have & ~FILE_CAPS, have);
+	if (r < 0)
+		return r;
+	/* both are reset by a change of identity */
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+/* A policy's content digest: our descriptors are O_PATH. */
+static int digest(void *arg, const char *path, int fd, uint8_t ret[32])
+{
+	struct judge *j = arg;
+	char link[32];
+	sb_autofd int file = -1;
+
+	if (fd >= 0) {
+		(void)snprintf(link, sizeof(link), "self/fd/%d", fd);
+		file = look_open(j, link, O_RDONLY | O_NONBLOCK);
+		if (file < 0)
+			return file;
+	}
+	return j->image.files.digest(j->image.files.arg, path, file, ret);
+}
+static int find(void *arg, const char *name, unsigned int nth, char *path, size_t cap,
+		struct sb_cmd_file *ret)
+{
+	const struct judge *j = arg;
+
+	return j->image.files.find(j->image.files.arg, name, nth, path, cap, ret);
+}
+static int list(void *arg, int (*each)(void *each_arg, const char *name), void *each_arg)
+{
+	const struct judge *j = arg;
+
+	return j->image.files.list(j->image.files.arg, each, each_arg);
+}
+
+static int prepare_policy(struct judge *j, struct sb_err *err)
+{
+	static struct sb_cmd_files files = { .find = find, .list = list, .digest = digest };
+	struct stat st;
+	int r;
+
+	files.arg = j;
+	j->proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	j->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (j->proc < 0 || j->root < 0 || fstat(j->proc, &st) < 0)
+		return sb_err_set(err, -errno, "command policy: /proc: %s", strerror(errno));
+	j->proc_dev = st.st_dev;
+	r = sb_cmd_image_init(&j->image, j->root);
+	if (r < 0)
+		return sb_err_set(err, r, "command policy: program folders: %s", strerror(-r));
+	return sb_cmdpol_new(&j->plan->commands, &files, &j->policy, err);
+}
+
+static int prepare_kernel(struct judge *j, struct sb_err *err)
+{
+	struct seccomp_notif_sizes sizes;
+	sigset_t all;
+	sigset_t child;
+	int r = sb_judge_probe(err);
+
+	if (r < 0)
+		return r;
+	if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) < 0)
+		return sb_err_set(err, -errno, "seccomp: %s", strerror(errno));
+	j->req_size = SB_MAX(sizes.seccomp_notif, (uint16_t)sizeof(*j->req));
+	j->resp_size = SB_MAX(sizes.seccomp_notif_resp, (uint16_t)sizeof(*j->resp));
+	j->req = calloc(1, j->req_size);
+	j->resp = calloc(1, j->resp_size);
+	(void)sigfillset(&all);
+	(void)sigprocmask(SIG_SETMASK, &all, NULL);
+	(void)sigemptyset(&child);
+	(void)sigaddset(&child, SIGCHLD);
+	j->sigfd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+	r = j->req && j->resp && j->sigfd >= 0 ? look_new(&j->look) : -ENOMEM;
+	if (r == 0)
+		r = sb_loop_new(&j->loop);
+	if (r == 0)
+		r = sb_io_set(j->loop, &j->sock_io, j->sock, EPOLLIN, on_packet, j);
+	if (r == 0)
+		r = sb_io_set(j->loop, &j->sig_io, j->sigfd, EPOLLIN, on_child, j);
+	return r < 0 ? sb_err_set(err, r, "command policy: %s", strerror(-r)) : 0;
+}
+
+SB_NORETURN static void serve(const struct sb_judge_config *cfg, pid_t parent, int sock)
+{
+	static struct judge j = { .proc = -1, .root = -1, .sigfd = -1 };
+	struct sb_err err = { 0 };
+	int r = sb_close_others(&sock, 1);
+
+	if (cfg->secret)
+		explicit_bzero(cfg->secret, cfg->secret_len);
+	(void)setsid();
+	(void)prctl(PR_SET_NAME, "judge", 0, 0, 0);
+	j.plan = cfg->plan;
+	j.sock = sock;
+	if (r < 0)
+		(void)sb_err_set(&err, r, "descriptors: %s", strerror(-r));
+	if (r == 0)
+		r = prepare_kernel(&j, &err);
+	if (r == 0)
+		r = prepare_policy(&j, &err);
+	if (r == 0) {
+		r = become(cfg->plan);
+		if (r == 0)
+			r = sb_spawn_die_with(parent);
+		if (r < 0)
+			(void)sb_err_set(&err, r, "command policy: identity: %s", strerror(-r));
+	}
+	if (send(sock, &err, sizeof(err), MSG_NOSIGNAL) < 0 || r < 0)
+		_exit(1);
+	r = sb_loop_run(j.loop);
+	_exit(r == 0 ? 0 : 1);
+}
+
+int sb_judge_start(const struct sb_judge_config *cfg, struct sb_judge *ret, struct sb_err *err)
+{
+	pid_t self = getpid();
+	struct sb_err told = { 0 };
+	struct pollfd p = { .events = POLLIN };
+	sb_autofd int ours = -1;
+	sb_autofd int theirs = -1;
+	int sv[2];
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
+		return sb_err_set(err, -errno, "command policy: socket: %s", strerror(errno));
+	ours = sv[0];
+	theirs = sv[1];
+	pid = fork();
+	if (pid < 0)
+		return sb_err_set(err, -errno, "command policy: fork: %s", strerror(errno));
+	if (pid == 0)
+		serve(cfg, self, theirs);
+	sb_fd_close(&theirs);
+	p.fd = ours;
+	if (poll(&p, 1, START_MS) != 1 ||
+	    recv(ours, &told, sizeof(told), MSG_DONTWAIT) != (ssize_t)sizeof(told)) {
+		(void)kill(pid, SIGKILL);
+		told.code = 0;
+		(void)sb_err_set(&told, -ECHILD, "command policy: the judge did not start");
+	}
+	if (told.code < 0) {
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			continue;
+		told.text[sizeof(told.text) - 1] = '\0';
+		return sb_err_set(err, told.code, "%s", told.text);
+	}
+	ret->pid = pid;
+	ret->sock = sb_fd_take(&ours);
+	return 0;
+}
+
+int sb_judge_next(const struct sb_judge *j, struct sb_judge_event *ret)
+{
+	ssize_t n = recv(j->sock, ret, sizeof(*ret), MSG_DONTWAIT);
+
+	if (n < 0)
+		return errno == EINTR ? -EAGAIN : -errno;
+	if (n != (ssize_t)sizeof(*ret))
+		return -EPIPE;
+	return ret->count == 0 ? SB_JUDGE_FLUSHED : 0;
+}
+
+int sb_judge_flush(const struct sb_judge *j)
+{
+	struct enter e = { .magic = FLUSH_MAGIC };
+
+	return send(j->sock, &e, sizeof(e), MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+void sb_judge_stop(struct sb_judge *j)
+{
+	sb_fd_close(&j->sock);
+	if (j->pid > 0) {
+		(void)kill(j->pid, SIGKILL);
+		while (waitpid(j->pid, NULL, 0) < 0 && errno == EINTR)
+			continue;
+	}
+	j->pid = 0;
+}
