@@ -21,7 +21,9 @@
 #include "base/log.h"
 #include "bundle_local.h"
 #include "cli.h"
+#include "cmd_judge.h"
 #include "commands.h"
+#include "conf_load.h"
 #include "conn/plan_env.h"
 #include "crypto/crypto.h"
 #include "dirs.h"
@@ -39,6 +41,7 @@
 
 struct run {
 	struct run_options opt;
+	struct conf conf;
 	struct cli_dirs dirs;
 	struct sb_bundle *bundle;
 	struct sb_plan *plan;
@@ -93,6 +96,9 @@ static int make_plan(struct run *r, uint8_t pub[32], uint8_t sig[64], struct sb_
 {
 	uint8_t sec[64];
 	uint32_t why = SB_FAIL_INTERNAL;
+	const struct plan_input in = { .opt = &r->opt,
+				       .conf = &r->conf.loaded,
+				       .line = &r->conf.line };
 	int k = cli_host_key(&r->dirs.d, pub, sec, err);
 
 	if (k == 0) {
@@ -100,7 +106,11 @@ static int make_plan(struct run *r, uint8_t pub[32], uint8_t sig[64], struct sb_
 		k = cli_bundle_open(&r->dirs.d, pub, sec, &r->bundle, err);
 	}
 	if (k == 0)
-		k = plan_make(&r->opt, &r->dirs.d, r->bundle, pub, &r->plan, &why, err);
+		k = plan_make(&in, &r->dirs.d, r->bundle, pub, &r->plan, &why, err);
+	if (k == 0 && !r->opt.dry_run) {
+		why = SB_FAIL_PLAN;
+		k = cmd_judge_start(r->plan, !r->opt.json, err);
+	}
 	if (k == 0) {
 		why = SB_FAIL_PLAN;
 		k = sb_plan_write(r->plan, &r->plan_bytes, &r->plan_len, err);
@@ -109,6 +119,21 @@ static int make_plan(struct run *r, uint8_t pub[32], uint8_t sig[64], struct sb_
 		sb_sign(r->plan_bytes, r->plan_len, sec, sig);
 	sb_wipe(sec, sizeof(sec));
 	return k < 0 ? fail(r, why, err, k) : 0;
+}
+
+/* The configuration, accepted. */
+static int load(struct run *r, struct sb_err *err)
+{
+	char text[SB_ERR_TEXT_MAX];
+	int k = conf_load(&r->dirs, &r->opt, &r->conf, err);
+
+	if (k == -EBADMSG) {
+		conf_problem_text(&r->conf.problems, text, sizeof(text));
+		(void)sb_err_set(err, k, "%s", text);
+	}
+	if (k == 0)
+		k = conf_trusted(&r->dirs, &r->opt, &r->conf, !r->opt.json, err);
+	return k < 0 ? fail(r, SB_FAIL_USAGE, err, k) : 0;
 }
 
 static int open_stdio(struct run *r, struct sb_err *err)
@@ -413,6 +438,7 @@ static void finish(struct run *r, struct sb_err *err)
 	r->loop = sb_loop_free(r->loop);
 	r->bundle = sb_bundle_free(r->bundle);
 	free(r->plan_bytes);
+	conf_done(&r->conf);
 }
 
 static int status_of(const struct run *r, const char **text, char *buf, size_t cap)
@@ -535,6 +561,8 @@ int cmd_run(int argc, char **argv)
 		(void)fail(&r, SB_FAIL_INTERNAL, &err, k);
 	if (k == 0 && (k = cli_dirs_init(&r.dirs, &err)) < 0)
 		(void)fail(&r, SB_FAIL_INTERNAL, &err, k);
+	if (k == 0)
+		k = load(&r, &err);
 	if (k == 0)
 		k = make_plan(&r, pub, sig, &err);
 	if (k == 0 && r.opt.dry_run)

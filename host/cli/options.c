@@ -162,13 +162,19 @@ enum {
 	O_ECH,
 	O_NET_LAST = O_ECH,
 	O_NO_NETWORK,
+	O_CONFIG,
+	O_NO_CONFIG,
+	O_TRUST,
+	O_PROFILE,
 	O_INTERACTIVE,
 	O_SEPARATE,
 	O_JSON,
 	O_KEEP,
 	O_DRY,
-	O_HELP
+	O_HELP,
+	O_END
 };
+_Static_assert(O_END <= 64, "run_options.given has a bit for each");
 
 static const struct cli_option run_table[] = {
 	{ "project", 0, "DIR", "folder to share, read-write (default: the current one)",
@@ -206,6 +212,12 @@ static const struct cli_option run_table[] = {
 	{ "strict-cname", 0, NULL, "every alias of a name must be allowed itself", O_STRICT_CNAME },
 	{ "allow-ech", 0, NULL, "allow TLS with an encrypted hello when the outer name agrees",
 	  O_ECH },
+	{ "config", 'c', "FILE", "use this configuration file instead of looking for .sendbox.yaml",
+	  O_CONFIG },
+	{ "no-config", 0, NULL, "read no project file at all", O_NO_CONFIG },
+	{ "trust-config", 0, NULL, "use the project file in this run though it was never accepted",
+	  O_TRUST },
+	{ "profile", 0, "NAME", "confinement: strict, default or build", O_PROFILE },
 	{ "interactive", 'i', NULL, "use a terminal (default when stdin and stdout are one)",
 	  O_INTERACTIVE },
 	{ "separate-stderr", 0, NULL, "with a terminal: keep stderr apart", O_SEPARATE },
@@ -220,6 +232,15 @@ void run_options_help(void)
 	printf("usage: sendbox run [options] -- PROGRAM [ARG...]\n\n"
 	       "Run PROGRAM in a sandbox of its own with the current folder inside.\n\n");
 	cli_options_help(run_table, SB_ARRAY_LEN(run_table));
+}
+
+bool run_options_given(const struct run_options *o, const char *name)
+{
+	for (size_t i = 0; i < SB_ARRAY_LEN(run_table); i++)
+		if (strcmp(run_table[i].name, name) == 0)
+			return (o->given >> run_table[i].id & 1) != 0;
+	sb_assert(false);
+	return false;
 }
 
 static int number(const char *name, const char *text, uint64_t min, uint64_t max, uint64_t *ret,
@@ -326,6 +347,7 @@ static int take(struct run_options *o, int id, const char *v, struct sb_err *err
 	uint64_t n = 0;
 	int r = 0;
 
+	o->given |= 1ULL << id;
 	if (id >= O_ALLOW && id <= O_NET_LAST) {
 		o->net_option = option_name(id);
 		return take_network(o, id, v, err);
@@ -333,6 +355,18 @@ static int take(struct run_options *o, int id, const char *v, struct sb_err *err
 	switch (id) {
 	case O_NO_NETWORK:
 		o->no_network = true;
+		break;
+	case O_CONFIG:
+		o->config = v;
+		break;
+	case O_NO_CONFIG:
+		o->no_config = true;
+		break;
+	case O_TRUST:
+		o->trust_config = true;
+		break;
+	case O_PROFILE:
+		o->profile = v;
 		break;
 	case O_PROJECT:
 		o->project = v;
@@ -442,6 +476,11 @@ static int check_words(const struct run_options *o, struct sb_err *err)
 		return sb_err_set(err, -EINVAL,
 				  "--quota and --quota-files need the microvm runtime: the namespace "
 				  "runtime binds folders and cannot count what is written");
+	if (o->profile && !one_of(o->profile, "strict", "default", "build"))
+		return sb_err_set(err, -EINVAL,
+				  "--profile \"%.60s\": must be strict, default or build", o->profile);
+	if (o->config && o->no_config)
+		return sb_err_set(err, -EINVAL, "--config and --no-config exclude each other");
 	if (o->no_network && o->net_option)
 		return sb_err_set(err, -EINVAL, "--no-network and --%s exclude each other",
 				  o->net_option);

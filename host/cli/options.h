@@ -64,18 +64,25 @@ struct run_options {
 	uint32_t dns_queries;
 	uint32_t dns_new_names;
 	const char *net_option; /* the last network option given besides --no-network, or NULL */
+	const char *config;    /* --config FILE */
+	const char *profile;   /* strict, default, build */
+	bool no_config;
+	bool trust_config;
 	bool interactive;
 	bool separate_stderr;
 	bool json;
 	bool keep;
 	bool dry_run;
 	bool help;
-	char **argv; /* the command, NULL-terminated; borrowed */
+	uint64_t given; /* bit n: the option with id n; see run_options_given */
+	char **argv;    /* the command, NULL-terminated; borrowed */
 };
 
 /* Return: 0; -EINVAL. */
 SB_MUST_CHECK int run_options_parse(int argc, char **argv, struct run_options *ret,
 				    struct sb_err *err);
 void run_options_help(void);
+/* Whether the option of that long name was given; defaults are set without it. */
+bool run_options_given(const struct run_options *o, const char *name);
 
 #endif

@@ -1,5 +1,6 @@
 /* Who the workload is, its environment, words and terminal. */
 #include <errno.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 
 #include "conn/plan_env.h"
 #include "plan_make_i.h"
+#include "plan_net.h"
 
 #define PROXY "127.0.0.1:3128" /* SB_NET_PROXY_PORT */
 #define NO_PROXY "localhost,127.0.0.1,::1"
@@ -24,8 +26,10 @@ static bool plain_name(const char *s)
 	       s[0] != '\0' && s[0] != '-' && s[0] != '.' && strlen(s) <= 32;
 }
 
-int plan_set_identity(struct sb_plan *p, const struct stat *project, struct sb_err *err)
+int plan_set_identity(struct sb_plan *p, const struct plan_input *in, const struct stat *project,
+		      struct sb_err *err)
 {
+	const struct cfg_value *uid = conf_set(in, "uid");
 	const struct passwd *pw;
 	char home[64];
 
@@ -45,6 +49,8 @@ int plan_set_identity(struct sb_plan *p, const struct stat *project, struct sb_e
 	}
 	if (!p->user)
 		return oom(err);
+	if (uid && !p->test_root)
+		p->uid = p->gid = (uint32_t)uid->integer;
 	(void)snprintf(home, sizeof(home), p->test_root ? "/root" : "/home/%s", p->user);
 	p->home = strdup(home);
 	p->hostname = strdup("sendbox");
@@ -87,29 +93,73 @@ static int set_base(struct sb_plan *p, bool proxy_env, struct sb_err *err)
 	return r;
 }
 
-int plan_set_env(struct sb_plan *p, const struct run_options *o, struct sb_err *err)
+/* @value: NULL = the caller's */
+static int set_one(struct sb_plan *p, const char *name, size_t len, const char *value,
+		   const char *who, struct sb_err *err)
 {
-	int r = set_base(p, o->proxy_env, err);
+	sb_autofree char *copy = strndup(name, len);
+
+	if (!copy)
+		return oom(err);
+	if (!value)
+		value = getenv(copy);
+	if (!value)
+		return sb_err_set(err, -EINVAL, "%s %.100s: the caller has no such variable", who,
+				  copy);
+	return env_set(p, name, len, value, err);
+}
+
+static int set_configured(struct sb_plan *p, const struct plan_input *in, struct sb_err *err)
+{
+	const struct cfg_value *map = cfg_get(in->conf->cfg, "env");
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && map && map->kind == DOC_MAP && i < map->n; i++) {
+		const struct cfg_value *v = &map->items[i];
+		char who[PATH_MAX];
+
+		conf_name(in, v, "--env", "env", who, sizeof(who));
+		r = set_one(p, map->keys[i], strlen(map->keys[i]),
+			    v->kind == DOC_NULL ? NULL : conf_text(in, v), who, err);
+	}
+	return r;
+}
+
+/* Names that no file can have. */
+static int set_unusual(struct sb_plan *p, const struct run_options *o, struct sb_err *err)
+{
+	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < o->n_env; i++) {
 		const char *e = o->env[i];
 		size_t n = strcspn(e, "=");
-		const char *value;
 
 		if (n == 0)
 			return sb_err_set(err, -EINVAL, "--env \"%.100s\": must be NAME=VALUE or "
 							"NAME", e);
-		if (e[n] == '=') {
-			value = e + n + 1;
-		} else {
-			value = getenv(e);
-			if (!value)
-				return sb_err_set(err, -EINVAL,
-						  "--env %.100s: the caller has no such variable", e);
-		}
-		r = env_set(p, e, n, value, err);
+		if (!cfg_options_env_name(e, n))
+			r = set_one(p, e, n, e[n] == '=' ? e + n + 1 : NULL, "--env", err);
 	}
 	return r;
+}
+
+int plan_set_env(struct sb_plan *p, const struct plan_input *in, struct sb_err *err)
+{
+	bool proxy = plan_net_mode(in) != SB_NET_NONE &&
+		     conf_bool(in, "policy.network.proxy_env", false);
+	int r = set_base(p, proxy, err);
+
+	if (r == 0)
+		r = set_configured(p, in, err);
+	return r < 0 ? r : set_unusual(p, in->opt, err);
+}
+
+const char *plan_env_get(const struct sb_plan *p, const char *name)
+{
+	for (size_t i = 0; i < p->n_env; i++)
+		if (strcmp(p->env[i].name, name) == 0)
+			return p->env[i].value;
+	return NULL;
 }
 
 int plan_set_argv(struct sb_plan *p, char **argv, struct sb_err *err)
@@ -129,8 +179,9 @@ int plan_set_argv(struct sb_plan *p, char **argv, struct sb_err *err)
 	return 0;
 }
 
-int plan_set_terminal(struct sb_plan *p, const struct run_options *o, struct sb_err *err)
+int plan_set_terminal(struct sb_plan *p, const struct plan_input *in, struct sb_err *err)
 {
+	const struct run_options *o = in->opt;
 	bool terminals = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
 	const char *term = getenv("TERM");
 

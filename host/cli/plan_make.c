@@ -11,6 +11,7 @@
 
 #include "bundle_local.h"
 #include "crypto/crypto.h"
+#include "plan_cmd.h"
 #include "plan_features.h"
 #include "plan_net.h"
 #include "provider/executable.h"
@@ -24,57 +25,108 @@ static int oom(struct sb_err *err)
 	return sb_err_set(err, -ENOMEM, "out of memory");
 }
 
-static void set_limits(struct sb_plan *p, const struct run_options *o)
+/* What a value of bytes asks for; 0 = nothing. */
+static uint64_t asked(const struct plan_input *in, const char *path)
+{
+	const struct cfg_value *v = conf_set(in, path);
+
+	return v ? (uint64_t)conf_int(in, path, 0) : 0;
+}
+
+static void set_limits(struct sb_plan *p, const struct plan_input *in)
 {
 	bool vm = p->provider == SB_PROVIDER_MICROVM;
 	long online = sysconf(_SC_NPROCESSORS_ONLN);
 	struct rlimit nofile = { 1024, 1024 };
+	uint64_t memory = asked(in, "resources.memory_mb");
+	uint64_t disk = asked(in, "resources.disk_size_mb");
+	uint64_t cpus = asked(in, "resources.cpus");
+	uint64_t pids = asked(in, "resources.pids");
+	uint64_t files = asked(in, "resources.rlimits.nofile");
 	struct sysinfo si;
 	uint64_t ram = 4ULL << 30;
 
 	if (sysinfo(&si) == 0)
 		ram = (uint64_t)si.totalram * si.mem_unit;
-	p->cpus_asked = o->cpus != 0;
-	p->memory_asked = o->memory_bytes != 0;
-	p->pids_asked = o->pids != 0;
+	p->cpus_asked = cpus != 0;
+	p->memory_asked = memory != 0;
+	p->pids_asked = pids != 0;
 	/* under emulation a second virtual CPU slows the first one down, and each GiB of memory
 	 * costs tens of milliseconds of boot */
-	p->cpus = o->cpus ? o->cpus
-			  : p->accel == SB_ACCEL_TCG ? 1
-						     : (uint32_t)SB_MIN(SB_MAX(online, 1), 4);
-	p->memory_bytes = o->memory_bytes ? o->memory_bytes
-			  : vm		  ? SB_MIN(p->accel == SB_ACCEL_TCG ? 1ULL << 30 : 2ULL << 30,
-						   ram / 2) &
-						    ~((1ULL << 20) - 1)
-					  : 0;
-	p->disk_bytes = o->disk_bytes ? o->disk_bytes
-			: vm	      ? p->memory_bytes / 2
-				      : SB_MIN(4ULL << 30, ram / 4);
-	p->pids_max = o->pids ? o->pids : DEFAULT_PIDS;
+	p->cpus = cpus ? (uint32_t)cpus
+		       : p->accel == SB_ACCEL_TCG ? 1 : (uint32_t)SB_MIN(SB_MAX(online, 1), 4);
+	p->memory_bytes = memory ? memory
+			  : vm	 ? SB_MIN(p->accel == SB_ACCEL_TCG ? 1ULL << 30 : 2ULL << 30,
+					  ram / 2) &
+					   ~((1ULL << 20) - 1)
+				 : 0;
+	p->disk_bytes = disk ? disk : vm ? p->memory_bytes / 2 : SB_MIN(4ULL << 30, ram / 4);
+	p->pids_max = pids ? (uint32_t)pids : DEFAULT_PIDS;
 	(void)getrlimit(RLIMIT_NOFILE, &nofile);
 	p->nofile = vm ? 65536 : SB_MIN(SB_MAX(nofile.rlim_max, (rlim_t)16), (rlim_t)65536);
-	p->timeout_ms = o->timeout_ms;
+	if (files)
+		p->nofile = files;
+	p->timeout_ms = (uint64_t)conf_int(in, "timeout", 0);
 	if (vm)
-		plan_set_quotas(p, o);
+		plan_set_quotas(p, in);
+}
+
+/* A value that the chosen runtime cannot use is refused, unless whoever chose the runtime stands
+ * further in: then it was meant for the other one. */
+static int only_vm(const struct plan_input *in, const char *path, const char *option,
+		   const char *why, struct sb_err *err)
+{
+	const struct cfg_value *chosen = conf_set(in, "runtime.provider");
+	const struct cfg_value *v = conf_set(in, path);
+	char name[PATH_MAX];
+
+	if (!v || (chosen && v->origin.layer < chosen->origin.layer))
+		return 0;
+	conf_name(in, v, option, path, name, sizeof(name));
+	return sb_err_set(err, -EINVAL, "%s: for the microvm runtime only: %s", name, why);
+}
+
+static int check_namespace(const struct plan_input *in, struct sb_err *err)
+{
+	static const char kernel[] = "the namespace runtime uses the host's kernel";
+	static const char quota[] = "the namespace runtime binds folders and cannot count what is "
+				    "written";
+	int r = only_vm(in, "runtime.accel", "--accel", kernel, err);
+
+	if (r == 0)
+		r = only_vm(in, "runtime.kernel", "--kernel", kernel, err);
+	if (r == 0)
+		r = only_vm(in, "resources.quota_mb", "--quota", quota, err);
+	return r < 0 ? r : only_vm(in, "resources.quota_files", "--quota-files", quota, err);
 }
 
 /* The runtime and accelerator words, SENDBOX_ACCEL included. */
-static int set_provider(struct sb_plan *p, const struct run_options *o, struct sb_err *err)
+static int set_provider(struct sb_plan *p, const struct plan_input *in, struct sb_err *err)
 {
-	const char *accel = o->accel ? o->accel : getenv("SENDBOX_ACCEL");
+	const struct cfg_value *v = conf_set(in, "runtime.accel");
+	const struct cfg_value *chosen = conf_set(in, "runtime.provider");
+	const char *accel = v ? v->text : getenv("SENDBOX_ACCEL");
+	const char *runtime = chosen ? chosen->text : "auto";
 	const char *why = "the first virtual machine of this host (auto)";
+	char where[PATH_MAX];
+	char text[PATH_MAX + 32];
 
 	p->provider = SB_PROVIDER_MICROVM;
-	if (o->runtime && strcmp(o->runtime, "namespace") == 0) {
+	if (strcmp(runtime, "namespace") == 0)
 		p->provider = SB_PROVIDER_NAMESPACE;
+	if (strcmp(runtime, "auto") != 0 && chosen->origin.layer == CFG_COMMAND_LINE) {
 		why = "asked for";
-	} else if (o->runtime && strcmp(o->runtime, "microvm") == 0) {
-		why = "asked for";
+	} else if (strcmp(runtime, "auto") != 0) {
+		conf_where(in, chosen, where, sizeof(where));
+		(void)snprintf(text, sizeof(text), "asked for by %.200s", where);
+		why = text;
 	}
 	p->provider_reason = strdup(why);
 	if (!p->provider_reason)
 		return oom(err);
-	if (p->provider == SB_PROVIDER_NAMESPACE || !accel || strcmp(accel, "auto") == 0)
+	if (p->provider == SB_PROVIDER_NAMESPACE)
+		return check_namespace(in, err);
+	if (!accel || strcmp(accel, "auto") == 0)
 		return 0;
 	if (strcmp(accel, "tcg") == 0)
 		p->accel = SB_ACCEL_TCG;
@@ -87,15 +139,10 @@ static int set_provider(struct sb_plan *p, const struct run_options *o, struct s
 }
 
 /* What nobody asked for differently. */
-static int set_defaults(struct sb_plan *p, const struct run_options *o, struct sb_err *err)
+static int set_defaults(struct sb_plan *p, const struct plan_input *in, struct sb_err *err)
 {
-	p->provider_asked = strdup(o->runtime ? o->runtime : "auto");
+	p->provider_asked = strdup(conf_str(in, "runtime.provider", "auto"));
 	p->host_version = strdup(SB_VERSION);
-	p->profile = SB_PROFILE_DEFAULT;
-	p->commands.fallback = SB_CMD_ALLOW;
-	p->rlimits = (struct sb_plan_rlimits){ SB_PLAN_NO_LIMIT, SB_PLAN_NO_LIMIT, SB_PLAN_NO_LIMIT,
-					       SB_PLAN_NO_LIMIT, SB_PLAN_NO_LIMIT,
-					       SB_PLAN_NO_LIMIT };
 	return p->provider_asked && p->host_version ? 0 : oom(err);
 }
 
@@ -137,12 +184,21 @@ static int set_bundle(struct sb_plan *p, const struct sb_bundle *b, const uint8_
 	return p->bundle.origin ? 0 : oom(err);
 }
 
-int plan_make(const struct run_options *o, const struct sb_dirs *dirs,
+static int kernel_path(const struct plan_input *in, char **ret, struct sb_err *err)
+{
+	const struct cfg_value *v = conf_set(in, "runtime.kernel");
+	int r = v ? conf_path(v, conf_text(in, v), ret) : 0;
+
+	return r < 0 ? sb_err_set(err, r, "runtime.kernel: %s", strerror(-r)) : 0;
+}
+
+int plan_make(const struct plan_input *in, const struct sb_dirs *dirs,
 	      const struct sb_bundle *bundle, const uint8_t pub[32], struct sb_plan **ret,
 	      uint32_t *ret_fail, struct sb_err *err)
 {
 	sb_autoplan struct sb_plan *p = calloc(1, sizeof(*p));
 	const struct sb_provider *provider;
+	sb_autofree char *kernel = NULL;
 	struct stat project;
 	int r;
 
@@ -152,38 +208,48 @@ int plan_make(const struct run_options *o, const struct sb_dirs *dirs,
 	sb_random(p->session, sizeof(p->session));
 	p->created_unix_s = (uint64_t)time(NULL);
 	p->expires_unix_s = p->created_unix_s + START_DEADLINE_S;
-	r = set_provider(p, o, err);
+	r = set_provider(p, in, err);
 	if (r == 0)
-		r = set_defaults(p, o, err);
+		r = set_defaults(p, in, err);
 	if (r == 0)
 		r = set_bundle(p, bundle, pub, err);
 	if (r == 0)
-		r = plan_set_mounts(p, o, dirs, &project, err);
+		r = plan_set_mounts(p, in, dirs, &project, err);
 	if (r == 0)
-		r = plan_set_identity(p, &project, err);
+		r = plan_set_identity(p, in, &project, err);
 	if (r == 0)
-		r = plan_set_terminal(p, o, err);
+		r = plan_set_terminal(p, in, err);
 	if (r == 0)
-		r = plan_set_env(p, o, err);
+		r = plan_set_env(p, in, err);
 	if (r == 0)
-		r = plan_set_argv(p, o->argv, err);
+		r = plan_set_argv(p, in->opt->argv, err);
 	if (r == 0)
-		r = plan_set_image(p, o, dirs, err);
+		r = plan_set_image(p, in, dirs, err);
 	if (r == 0)
-		r = plan_net_make(o, p, err);
+		r = plan_set_confinement(p, in, err);
+	if (r == 0)
+		r = plan_set_guards(p, in, err);
+	if (r == 0)
+		r = plan_set_parts(p, in, err);
+	if (r == 0)
+		r = plan_net_make(in, p, err);
+	if (r == 0)
+		r = plan_commands_make(in, plan_project(p), &p->commands, err);
+	if (r == 0)
+		r = kernel_path(in, &kernel, err);
 	if (r < 0)
 		return r;
 	*ret_fail = SB_FAIL_PROVIDER;
 	provider = sb_provider_get(p->provider);
 	if (!provider)
 		return sb_err_set(err, -ENOSYS, "this build has no such runtime");
-	r = provider->prepare(dirs, o->kernel, bundle, pub, p, err);
+	r = provider->prepare(dirs, kernel, bundle, pub, p, err);
 	if (r < 0)
 		return r;
 	r = set_executables(p, dirs, err);
 	if (r < 0)
 		return r;
-	set_limits(p, o);
+	set_limits(p, in);
 	r = plan_features(p);
 	if (r < 0)
 		return sb_err_set(err, r, "features of the plan: %s", strerror(-r));

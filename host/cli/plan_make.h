@@ -1,8 +1,8 @@
 #ifndef SB_HOST_CLI_PLAN_MAKE_H
 #define SB_HOST_CLI_PLAN_MAKE_H
-/* From options and the caller's surroundings to a plan. */
+/* From the configuration and the caller's surroundings to a plan. */
 #include "core/plan.h"
-#include "options.h"
+#include "plan_conf.h"
 #include "provider/provider.h"
 
 /*
@@ -13,8 +13,8 @@
  *
  * Return: 0; -errno with text in @err.
  */
-SB_MUST_CHECK int plan_make(const struct run_options *o, const struct sb_dirs *dirs,
-			    const struct sb_bundle *bundle, const uint8_t pub[32], struct sb_plan **ret, uint32_t *ret_fail,
-			    struct sb_err *err);
+SB_MUST_CHECK int plan_make(const struct plan_input *in, const struct sb_dirs *dirs,
+			    const struct sb_bundle *bundle, const uint8_t pub[32],
+			    struct sb_plan **ret, uint32_t *ret_fail, struct sb_err *err);
 
 #endif

@@ -9,19 +9,32 @@
 #include "plan_make.h"
 
 /* Also cwd: the project's folder. @project: the project folder's identity */
-SB_MUST_CHECK int plan_set_mounts(struct sb_plan *p, const struct run_options *o,
+SB_MUST_CHECK int plan_set_mounts(struct sb_plan *p, const struct plan_input *in,
 				  const struct sb_dirs *d, struct stat *project,
 				  struct sb_err *err);
-SB_MUST_CHECK int plan_set_identity(struct sb_plan *p, const struct stat *project,
+SB_MUST_CHECK int plan_set_identity(struct sb_plan *p, const struct plan_input *in,
+				    const struct stat *project, struct sb_err *err);
+SB_MUST_CHECK int plan_set_terminal(struct sb_plan *p, const struct plan_input *in,
 				    struct sb_err *err);
-SB_MUST_CHECK int plan_set_terminal(struct sb_plan *p, const struct run_options *o,
-				    struct sb_err *err);
-SB_MUST_CHECK int plan_set_env(struct sb_plan *p, const struct run_options *o,
+SB_MUST_CHECK int plan_set_env(struct sb_plan *p, const struct plan_input *in,
 			       struct sb_err *err);
+/* The value of a variable, borrowed; NULL = not set. */
+const char *plan_env_get(const struct sb_plan *p, const char *name);
 SB_MUST_CHECK int plan_set_argv(struct sb_plan *p, char **argv, struct sb_err *err);
-SB_MUST_CHECK int plan_set_image(struct sb_plan *p, const struct run_options *o,
+SB_MUST_CHECK int plan_set_image(struct sb_plan *p, const struct plan_input *in,
 				 const struct sb_dirs *d, struct sb_err *err);
+/* The guest path of the project: the shared folder that the working directory is in. */
+const char *plan_project(const struct sb_plan *p);
 /* What a micro-VM may add to each shared folder. */
-void plan_set_quotas(struct sb_plan *p, const struct run_options *o);
+void plan_set_quotas(struct sb_plan *p, const struct plan_input *in);
+/* Profile, system calls, resource limits. */
+SB_MUST_CHECK int plan_set_confinement(struct sb_plan *p, const struct plan_input *in,
+				       struct sb_err *err);
+/* Guarded paths, and the files of the configuration that the session could write. */
+SB_MUST_CHECK int plan_set_guards(struct sb_plan *p, const struct plan_input *in,
+				  struct sb_err *err);
+/* The files that the plan was made from, and the digest of what they say together. */
+SB_MUST_CHECK int plan_set_parts(struct sb_plan *p, const struct plan_input *in,
+				 struct sb_err *err);
 
 #endif

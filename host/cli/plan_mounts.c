@@ -132,35 +132,56 @@ static int add_mount(struct sb_plan *p, const char *what, const char *host, cons
 	return 0;
 }
 
-/* HOST:GUEST[:ro|rw], where HOST itself may not hold a colon. */
-static int parse_mount(struct sb_plan *p, const char *spec, const struct sb_dirs *d,
-		       struct sb_err *err)
+static int bad_mount(const char *name, const char *spec, struct sb_err *err)
 {
-	sb_autofree char *copy = strdup(spec);
-	enum sb_mount_mode mode = SB_MOUNT_RO;
-	char *guest;
-	char *word;
+	return sb_err_set(err, -EINVAL,
+			  "%s \"%.300s\": must be HOST:GUEST, HOST:GUEST:ro or HOST:GUEST:rw", name,
+			  spec);
+}
 
+/* HOST:GUEST[:ro|rw], where HOST itself may not hold a colon, or {host, guest, mode}. */
+static int one_mount(struct sb_plan *p, const struct plan_input *in, const struct cfg_value *v,
+		     const struct sb_dirs *d, struct sb_err *err)
+{
+	const struct cfg_value *host_v = conf_member(v, "host");
+	const struct cfg_value *guest_v = conf_member(v, "guest");
+	const struct cfg_value *mode_v = conf_member(v, "mode");
+	bool given = v->origin.layer == CFG_COMMAND_LINE; /* the bytes as they were given count */
+	const char *spec = given || v->kind == DOC_STR ? conf_text(in, v) : NULL;
+	const char *mode = mode_v ? mode_v->text : NULL;
+	sb_autofree char *copy = strdup(spec ? spec : host_v ? host_v->text : "");
+	sb_autofree char *host = NULL;
+	char name[PATH_MAX];
+	char *guest = NULL;
+	char *word;
+	int r;
+
+	conf_name(in, v, "--mount", "mounts", name, sizeof(name));
 	if (!copy)
 		return oom(err);
-	guest = strchr(copy, ':');
-	if (guest) {
+	if (spec) {
+		guest_v = NULL;
+		mode = NULL;
+	}
+	if (spec && (guest = strchr(copy, ':'))) {
 		*guest++ = '\0';
 		word = strchr(guest, ':');
 		if (word) {
 			*word++ = '\0';
-			if (strcmp(word, "rw") == 0)
-				mode = SB_MOUNT_RW;
-			else if (strcmp(word, "ro") != 0)
-				guest = NULL;
+			mode = word;
 		}
 	}
-	if (!guest || !copy[0] || !guest[0])
-		return sb_err_set(err, -EINVAL,
-				  "--mount \"%.300s\": must be HOST:GUEST, HOST:GUEST:ro or "
-				  "HOST:GUEST:rw",
-				  spec);
-	return add_mount(p, "mount source", copy, guest, mode, d, NULL, err);
+	if (guest_v && !guest_v->text)
+		guest_v = NULL;
+	if (!(guest || guest_v) || !copy[0] || !(guest_v ? guest_v->text : guest)[0] ||
+	    (mode && strcmp(mode, "ro") != 0 && strcmp(mode, "rw") != 0))
+		return bad_mount(name, spec ? spec : copy, err);
+	r = conf_path(v, copy, &host);
+	if (r < 0)
+		return sb_err_set(err, r, "%s \"%.300s\": %s", name, copy, strerror(-r));
+	return add_mount(p, given ? "mount source" : name, host,
+			 guest_v ? guest_v->text : guest,
+			 mode && strcmp(mode, "rw") == 0 ? SB_MOUNT_RW : SB_MOUNT_RO, d, NULL, err);
 }
 
 static int by_guest(const void *a, const void *b)
@@ -169,45 +190,115 @@ static int by_guest(const void *a, const void *b)
 		      ((const struct sb_plan_mount *)b)->guest);
 }
 
-int plan_set_mounts(struct sb_plan *p, const struct run_options *o, const struct sb_dirs *d,
+/*
+ * The project: project_path, or the folder of a .sendbox.yaml, or the current folder.
+ * @ret_what: for messages
+ */
+static int project_folder(const struct plan_input *in, char **ret, char *what, size_t cap,
+			  struct sb_err *err)
+{
+	const struct cfg_value *v = conf_set(in, "project_path");
+	const char *file = in->conf->project_file;
+	const char *slash = file ? strrchr(file, '/') : NULL;
+	int r = 0;
+
+	if (v) {
+		conf_name(in, v, "--project", "project_path", what, cap);
+		r = conf_path(v, conf_text(in, v), ret);
+		return r < 0 ? sb_err_set(err, r, "%s: %s", what, strerror(-r)) : 0;
+	}
+	if (slash && strcmp(slash + 1, CONF_PROJECT_FILE) == 0) {
+		(void)snprintf(what, cap, "the folder of %s", CONF_PROJECT_FILE);
+		*ret = strndup(file, slash > file ? (size_t)(slash - file) : 1);
+	} else {
+		(void)snprintf(what, cap, "the current folder");
+		*ret = strdup(".");
+	}
+	return *ret ? 0 : oom(err);
+}
+
+/* Where the command starts: the current folder when it is in the project, else the project. */
+static int set_cwd(struct sb_plan *p, const struct plan_input *in, struct sb_err *err)
+{
+	const struct cfg_value *v = conf_set(in, "project_path");
+	const char *project = p->mounts[0].guest;
+	char here[PATH_MAX];
+
+	if ((v && v->origin.layer == CFG_COMMAND_LINE) || !realpath(".", here) ||
+	    !sb_path_within(here, project))
+		p->cwd = strdup(project);
+	else
+		p->cwd = strdup(here);
+	return p->cwd ? 0 : oom(err);
+}
+
+int plan_set_mounts(struct sb_plan *p, const struct plan_input *in, const struct sb_dirs *d,
 		    struct stat *project, struct sb_err *err)
 {
+	sb_autofree char *folder = NULL;
+	const struct cfg_value *v;
+	char what[PATH_MAX];
 	int r;
 
 	p->mounts = calloc(SB_PLAN_MAX_MOUNTS, sizeof(*p->mounts));
 	if (!p->mounts)
 		return oom(err);
-	r = add_mount(p, o->project ? "--project" : "the current folder",
-		      o->project ? o->project : ".", NULL, SB_MOUNT_RW, d, project, err);
+	r = project_folder(in, &folder, what, sizeof(what), err);
+	if (r == 0)
+		r = add_mount(p, what, folder, NULL, SB_MOUNT_RW, d, project, err);
 	if (r < 0)
 		return r;
 	if (!S_ISDIR(project->st_mode))
-		return sb_err_set(err, -ENOTDIR, "--project \"%.300s\": not a directory",
-				  o->project);
-	p->cwd = strdup(p->mounts[0].guest);
-	if (!p->cwd)
-		return oom(err);
-	for (size_t i = 0; i < o->n_mounts; i++) {
-		r = parse_mount(p, o->mounts[i], d, err);
-		if (r < 0)
-			return r;
-	}
+		return sb_err_set(err, -ENOTDIR, "%s \"%.300s\": not a directory", what, folder);
+	r = set_cwd(p, in, err);
+	for (size_t i = 0; r == 0 && (v = cfg_item(in->conf->cfg, "mounts", i)); i++)
+		r = one_mount(p, in, v, d, err);
+	if (r < 0)
+		return r;
 	qsort(p->mounts, p->n_mounts, sizeof(*p->mounts), by_guest);
 	return 0;
 }
 
-int plan_set_image(struct sb_plan *p, const struct run_options *o, const struct sb_dirs *d,
+const char *plan_project(const struct sb_plan *p)
+{
+	const char *best = p->cwd;
+	size_t len = 0;
+
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		const char *g = p->mounts[i].guest;
+
+		if (sb_path_within(p->cwd, g) && strlen(g) > len) {
+			best = g;
+			len = strlen(g);
+		}
+	}
+	return best;
+}
+
+int plan_set_image(struct sb_plan *p, const struct plan_input *in, const struct sb_dirs *d,
 		   struct sb_err *err)
 {
+	const struct cfg_value *v = conf_set(in, "runtime.image");
+	const char *text = v ? conf_text(in, v) : "host";
+	sb_autofree char *path = NULL;
+	char name[PATH_MAX];
 	struct stat st;
 	int r;
 
-	if (!o->image || strcmp(o->image, "host") == 0) {
+	if (strcmp(text, "host") == 0) {
 		p->image = SB_IMAGE_HOST;
 		return 0;
 	}
+	conf_name(in, v, "--image", "runtime.image", name, sizeof(name));
+	if (strncmp(text, "dir:", 4) != 0)
+		return sb_err_set(err, -EINVAL, "%s \"%.200s\": must be host or dir:PATH", name,
+				  text);
 	p->image = SB_IMAGE_DIR;
-	r = locate("image", o->image + 4, &p->image_path, &st, err);
+	r = conf_path(v, text + 4, &path);
+	if (r < 0)
+		return sb_err_set(err, r, "%s: %s", name, strerror(-r));
+	r = locate(v->origin.layer == CFG_COMMAND_LINE ? "image" : name, path, &p->image_path, &st,
+		   err);
 	if (r == 0)
 		r = check_state_dirs(p->image_path, d, err);
 	if (r < 0)
@@ -224,16 +315,19 @@ int plan_set_image(struct sb_plan *p, const struct run_options *o, const struct 
  * A guest must not be able to fill the host's disk: unless told otherwise, what a session may add
  * to a shared folder is half of what is free when the plan is made.
  */
-void plan_set_quotas(struct sb_plan *p, const struct run_options *o)
+void plan_set_quotas(struct sb_plan *p, const struct plan_input *in)
 {
+	uint64_t bytes = (uint64_t)conf_int(in, "resources.quota_mb", 0);
+	uint64_t files = (uint64_t)conf_int(in, "resources.quota_files", 0);
+
 	for (size_t i = 0; i < p->n_mounts; i++) {
 		struct sb_plan_mount *m = &p->mounts[i];
 		struct statvfs v;
 
 		if (m->mode != SB_MOUNT_RW)
 			continue;
-		m->quota_bytes = o->quota_bytes;
-		m->quota_inodes = o->quota_files;
+		m->quota_bytes = bytes;
+		m->quota_inodes = files;
 		if (statvfs(m->host, &v) < 0)
 			continue;
 		if (m->quota_bytes == 0)

@@ -12,7 +12,6 @@
 
 #include "cli.h"
 #include "groups.h"
-#include "wire/dns.h"
 
 #define HOSTS_LINE_MAX 4096
 
@@ -120,6 +119,7 @@ struct adding {
 	struct sb_plan_net *n;
 	struct sb_err *err;
 	bool deny;
+	const struct plan_net_env *env;
 };
 
 static int add_rule(void *arg, const struct sb_net_rule *r)
@@ -199,13 +199,12 @@ static void warning(void *arg, const char *text)
 	cli_error("network: %s", text);
 }
 
-static int add_group(struct adding *a, const char *word, size_t len, const char *project,
-		     const char *const *writable)
+static int add_group(struct adding *a, const char *word, size_t len)
 {
 	struct groups_env env = { .root = "",
 				  .home = getenv("HOME"),
-				  .project = project,
-				  .writable = writable,
+				  .project = a->env->project,
+				  .writable = a->env->writable,
 				  .getenv = variable,
 				  .warn = warning };
 	const struct passwd *pw;
@@ -238,75 +237,102 @@ static int next_item(const char **list, const char **ret, size_t *ret_len)
 	return n > 0 ? 1 : -EINVAL;
 }
 
+/*
+ * Behind a rule that names neither port nor protocol: those of allowed_ports.
+ * Return: malloc'd, or NULL when the rule stays as it is.
+ */
+static char *with_ports(const char *ports, const char *item, size_t len)
+{
+	const char *host_end = item[0] == '[' ? memchr(item, ']', len) : item;
+	size_t rest = host_end ? len - (size_t)(host_end - item) : len;
+	const char *slash = host_end ? memchr(host_end, '/', rest) : NULL;
+	char *ret;
+
+	if (!ports || !host_end || memchr(host_end, ':', rest))
+		return NULL;
+	if (slash && !isdigit((unsigned char)slash[1]))
+		return NULL;
+	return asprintf(&ret, "%.*s:%s", (int)len, item, ports) < 0 ? NULL : ret;
+}
+
+/* A group of the configuration; its rules are no groups themselves. */
+static int add_own_group(struct adding *a, const struct cfg_value *rules, const char *word,
+			 size_t len)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < rules->n; i++) {
+		const struct cfg_value *v = &rules->items[i];
+		char where[200];
+		char from[256];
+
+		conf_where(a->env->in, v, where, sizeof(where));
+		(void)snprintf(from, sizeof(from), "group %.*s (%s)", (int)SB_MIN(len, (size_t)40), word,
+			       where);
+		r = parse_rule(a, v->text, strlen(v->text), from);
+	}
+	return r;
+}
+
+static const struct cfg_value *own_group(const struct plan_net_env *env, const char *word,
+					 size_t len)
+{
+	for (size_t i = 0; env->groups && i < env->groups->n; i++)
+		if (strlen(env->groups->keys[i]) == len &&
+		    memcmp(env->groups->keys[i], word, len) == 0)
+			return &env->groups->items[i];
+	return NULL;
+}
+
+int plan_net_rule(const char *item, size_t len, bool deny, const char *from,
+		  const struct plan_net_env *env, struct sb_plan_net *n, struct sb_err *err)
+{
+	struct adding a = { .n = n, .err = err, .deny = deny, .env = env };
+	const struct cfg_value *own = own_group(env, item, len);
+	bool known = groups_known(item, len);
+	sb_autofree char *full = NULL;
+	const char *near;
+	int r;
+
+	if (own)
+		return add_own_group(&a, own, item, len);
+	if (known && env->lenient && !deny) {
+		struct sb_err why = { 0 };
+
+		a.err = &why;
+		r = add_group(&a, item, len);
+		if (r < 0 && r != -ENOMEM) {
+			cli_error("network: %s allows nothing by \"%.*s\": %.400s", from, (int)len, item,
+				  why.text);
+			return 0;
+		}
+		return r;
+	}
+	if (known)
+		return add_group(&a, item, len);
+	near = groups_near(item, len);
+	if (near)
+		cli_error("network: \"%.*s\" is taken as the name of a host; the group is \"%s\"",
+			  (int)len, item, near);
+	full = deny ? NULL : with_ports(env->ports, item, len);
+	return full ? parse_rule(&a, full, strlen(full), from) : parse_rule(&a, item, len, from);
+}
+
 int plan_net_rules(const char *list, bool deny, const char *from, const char *project,
 		   const char *const *writable, struct sb_plan_net *n, struct sb_err *err)
 {
-	struct adding a = { .n = n, .err = err, .deny = deny };
+	const struct plan_net_env env = { .project = project, .writable = writable };
 	const char *rest = list;
 	const char *item;
 	size_t len;
 	int r;
 
 	while ((r = next_item(&rest, &item, &len)) > 0) {
-		const char *near = groups_known(item, len) ? NULL : groups_near(item, len);
-
-		if (near)
-			cli_error("network: \"%.*s\" is taken as the name of a host; the group is \"%s\"",
-				  (int)len, item, near);
-		r = groups_known(item, len) ? add_group(&a, item, len, project, writable)
-					    : parse_rule(&a, item, len, from);
+		r = plan_net_rule(item, len, deny, from, &env, n, err);
 		if (r < 0)
 			return sb_err_set(err, r, "%s \"%.100s\": %s", from, list, strerror(-r));
 	}
 	return r < 0 ? sb_err_set(err, r, "%s \"%.100s\": an empty item in the list", from, list) : 0;
-}
-
-static int host_ports(const struct run_options *o, struct sb_plan_net *n, struct sb_err *err)
-{
-	struct adding a = { .n = n, .err = err };
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < o->n_host_ports; i++) {
-		char text[64];
-
-		(void)snprintf(text, sizeof(text), SB_HOST_NAME ":%u/any", o->host_ports[i]);
-		r = parse_rule(&a, text, strlen(text), "--allow-host-port");
-	}
-	return r;
-}
-
-static int dns_types(const struct run_options *o, struct sb_plan_net *n, struct sb_err *err)
-{
-	size_t count = 0;
-
-	n->dns_types = calloc(SB_NET_MAX_TYPES + 1, sizeof(*n->dns_types));
-	if (!n->dns_types)
-		return oom(err);
-	for (size_t i = 0; i < o->n_dns_types; i++) {
-		const char *rest = o->dns_types[i];
-		const char *item;
-		size_t len;
-		int r;
-
-		while ((r = next_item(&rest, &item, &len)) > 0) {
-			if (count == SB_NET_MAX_TYPES)
-				return sb_err_set(err, -EINVAL, "--dns-types: at most %d types",
-						  SB_NET_MAX_TYPES);
-			n->dns_types[count] = strndup(item, len);
-			if (!n->dns_types[count])
-				return oom(err);
-			for (char *c = n->dns_types[count++]; *c; c++)
-				*c = (char)toupper((unsigned char)*c);
-			if (sb_dns_type_of(n->dns_types[count - 1]) == 0)
-				return sb_err_set(err, -EINVAL, "--dns-types: no record type \"%.20s\"; "
-						  "there are TXT, MX, SRV, NS, CNAME, SOA, PTR, NAPTR, "
-						  "SVCB, HTTPS, CAA", n->dns_types[count - 1]);
-		}
-		if (r < 0)
-			return sb_err_set(err, r, "--dns-types \"%.60s\": an empty item in the list",
-					  o->dns_types[i]);
-	}
-	return 0;
 }
 
 /* ---- the host's own resolvers and hosts file ---- */
@@ -440,39 +466,16 @@ static int pins(struct sb_plan_net *n, struct sb_err *err)
 	return r;
 }
 
-/* ---- all of it ---- */
+/* ---- for plan_net_conf.c ---- */
 
-int plan_net_make(const struct run_options *o, struct sb_plan *p, struct sb_err *err)
+int plan_net_resolve(struct sb_plan_net *n, bool names, struct sb_err *err)
 {
-	const char *writable[SB_PLAN_MAX_MOUNTS + 1] = { NULL };
-	struct sb_plan_net *n = &p->net;
-	size_t n_writable = 0;
-	int r = 0;
+	int r;
 
-	if (o->no_network)
-		return 0;
-	n->mode = o->no_filter ? SB_NET_OPEN : SB_NET_FILTER;
-	n->max_connections = o->net_connections;
-	n->idle_ms = o->net_idle_ms;
-	n->session_bytes = o->net_bytes;
-	n->host_bytes = o->net_host_bytes;
-	n->dns_queries = o->dns_queries;
-	n->dns_new_names = o->dns_new_names;
-	n->proxy_env = o->proxy_env;
-	n->cname_strict = o->strict_cname;
-	n->ech_outer = o->allow_ech;
-	for (size_t i = 0; i < p->n_mounts; i++)
-		if (p->mounts[i].mode == SB_MOUNT_RW)
-			writable[n_writable++] = p->mounts[i].host;
-	for (size_t i = 0; r == 0 && i < o->n_allow; i++)
-		r = plan_net_rules(o->allow[i], false, "--allow-hosts", p->cwd, writable, n, err);
-	for (size_t i = 0; r == 0 && i < o->n_deny; i++)
-		r = plan_net_rules(o->deny[i], true, "--deny-hosts", p->cwd, writable, n, err);
-	if (r == 0)
-		r = host_ports(o, n, err);
-	if (r == 0)
-		r = dns_types(o, n, err);
-	if (r == 0)
-		r = resolvers(n, err);
+	if (!names) {
+		n->resolvers = calloc(1, sizeof(*n->resolvers));
+		return n->resolvers ? 0 : oom(err);
+	}
+	r = resolvers(n, err);
 	return r < 0 ? r : pins(n, err);
 }

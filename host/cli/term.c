@@ -1,7 +1,9 @@
 #include "term.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
@@ -60,4 +62,48 @@ void cli_term_size(int fd, uint16_t *rows, uint16_t *cols)
 		*rows = ws.ws_row;
 		*cols = ws.ws_col;
 	}
+}
+
+static int open_terminal(void)
+{
+	sb_autofd int fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+
+	if (fd < 0 || !isatty(fd) || tcgetpgrp(fd) != getpgrp())
+		return -ENOTTY;
+	return sb_fd_take(&fd);
+}
+
+bool cli_term_can_ask(void)
+{
+	sb_autofd int fd = isatty(STDERR_FILENO) ? open_terminal() : -ENOTTY;
+
+	return fd >= 0;
+}
+
+int cli_term_ask(const char *question)
+{
+	sb_autofd int fd = open_terminal();
+	char line[16];
+	size_t n = 0;
+
+	if (fd < 0)
+		return -ENOTTY;
+	(void)tcflush(fd, TCIFLUSH);
+	if (sb_fd_write_all(fd, question, strlen(question)) < 0)
+		return -ENOTTY;
+	for (;;) {
+		char c;
+		ssize_t r = read(fd, &c, 1);
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r != 1)
+			return 0;
+		if (c == '\n' || c == '\r')
+			break;
+		if (n < sizeof(line) - 1)
+			line[n++] = c;
+	}
+	line[n] = '\0';
+	return strcmp(line, "y") == 0 || strcmp(line, "Y") == 0 || strcmp(line, "yes") == 0;
 }

@@ -147,6 +147,7 @@ struct cfg_files {
 	const char *home;
 	const char *project_dir;
 	const char *file;
+	bool no_project; /* --no-config: look for no .sendbox.yaml */
 	const char *options; /* one YAML text; its values come from "command line" */
 	size_t options_len;
 	const struct cfg_source *option_list; /* or one text an option, file = "--memory" */

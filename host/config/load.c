@@ -274,7 +274,7 @@ static int load_files(struct loading *l, const struct cfg_files *in)
 			return r;
 		told = SB_MIN(told, SB_MIN(r, 0));
 	}
-	r = in->file ? 0 : look_upward(l, in, &project);
+	r = in->file || in->no_project ? 0 : look_upward(l, in, &project);
 	if (r == 0 && (in->file || project)) {
 		r = add_chain(l, CFG_PROJECT, in->file ? in->file : project);
 		if (r == 1 && in->file)

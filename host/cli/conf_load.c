@@ -1,0 +1,130 @@
+#include "conf_load.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "core/plan.h"
+#include "trust.h"
+
+static const char *home_of(void)
+{
+	const char *home = getenv("HOME");
+	const struct passwd *pw;
+
+	if (home && home[0] == '/')
+		return home;
+	pw = getpwuid(geteuid());
+	return pw ? pw->pw_dir : "/";
+}
+
+int conf_load(const struct cli_dirs *dirs, const struct run_options *o, struct conf *ret,
+	      struct sb_err *err)
+{
+	struct cfg_files in = { .config_dir = dirs->config,
+				.home = home_of(),
+				.project_dir = o->project,
+				.file = o->config,
+				.no_project = o->no_config };
+	int r;
+
+	*ret = (struct conf){ 0 };
+	r = cfg_options_make(o, &ret->line, err);
+	if (r < 0)
+		return r;
+	in.options = ret->line.text;
+	in.options_len = ret->line.len;
+	r = cfg_load(&in, &ret->loaded, &ret->problems);
+	cfg_options_blame(&ret->line, &ret->problems);
+	if (r < 0 && r != -EBADMSG)
+		return sb_err_set(err, r, "configuration: %s", strerror(-r));
+	return r;
+}
+
+void conf_done(struct conf *c)
+{
+	cfg_loaded_done(&c->loaded);
+	problems_done(&c->problems);
+	cfg_options_done(&c->line);
+}
+
+void conf_problem_text(const struct problems *p, char *out, size_t cap)
+{
+	const struct problem *q = p->v;
+	char more[48] = "";
+
+	if (p->n == 0) {
+		(void)snprintf(out, cap, "the configuration cannot be used");
+		return;
+	}
+	if (p->n + p->dropped > 1)
+		(void)snprintf(more, sizeof(more), " (and %zu more problems)",
+			       p->n + p->dropped - 1);
+	if (q->line > 0)
+		(void)snprintf(out, cap, "%s:%u:%u: %s%s", q->file, q->line, q->col, q->message,
+			       more);
+	else
+		(void)snprintf(out, cap, "%s: %s%s", q->file, q->message, more);
+}
+
+/* ---- trust ---- */
+
+/* Whether @file lies in a folder that a session with this configuration can write. */
+static bool in_writable(const struct plan_input *in, const char *file)
+{
+	const struct cfg_value *project = conf_set(in, "project_path");
+	const char *found = in->conf->project_file;
+	const struct cfg_value *v;
+	sb_autofree char *path = NULL;
+	char real[PATH_MAX];
+
+	if (project && conf_path(project, conf_text(in, project), &path) < 0)
+		return true;
+	if (!path && found && strcmp(found + strlen(found) - strlen(CONF_PROJECT_FILE),
+				     CONF_PROJECT_FILE) == 0)
+		path = strndup(found, strlen(found) - strlen(CONF_PROJECT_FILE));
+	if (realpath(path && *path ? path : ".", real) && sb_path_within(file, real))
+		return true;
+	for (size_t i = 0; (v = cfg_item(in->conf->cfg, "mounts", i)); i++) {
+		const struct cfg_value *host = conf_member(v, "host");
+		const struct cfg_value *mode = conf_member(v, "mode");
+
+		if (host && mode && strcmp(mode->text, "rw") == 0 && realpath(host->text, real) &&
+		    sb_path_within(file, real))
+			return true;
+	}
+	return false;
+}
+
+int conf_trusted(const struct cli_dirs *dirs, const struct run_options *o, const struct conf *c,
+		 bool ask, struct sb_err *err)
+{
+	const struct plan_input in = { .opt = o, .conf = &c->loaded, .line = &c->line };
+	const struct cfg_loaded *l = &c->loaded;
+	bool wanted[64] = { false };
+	size_t n = 0;
+	int r;
+
+	if (l->n_files > SB_ARRAY_LEN(wanted))
+		return sb_err_set(err, -E2BIG, "more than %zu files of configuration",
+				  SB_ARRAY_LEN(wanted));
+	for (size_t i = 0; i < l->n_files; i++) {
+		const struct cfg_loaded_file *f = &l->files[i];
+		bool project = f->layer == CFG_PROJECT || f->layer == CFG_ORG ||
+			       f->layer == CFG_AGENT;
+
+		/* what the project file says by itself is in its power, wherever extends: leads */
+		wanted[i] = (project && !o->config) || in_writable(&in, f->path);
+		n += wanted[i];
+	}
+	if (n == 0 || o->trust_config)
+		return 0;
+	r = trust_check(&dirs->d, l, wanted, err);
+	if (r != TRUST_NO)
+		return r;
+	return trust_ask(&dirs->d, l, wanted, ask, err);
+}
