@@ -235,7 +235,7 @@ int sb_plan_parts_check(const struct sb_plan *p, struct sb_err *err)
 			       SB_PLAN_MAX_GUARDS);
 	for (size_t i = 0; r == 0 && i < p->n_guards; i++)
 		r = check_guard(p, i, err);
-	if (r == 0 && (p->commands.scope != SB_CMD_SCOPE_NONE || p->commands.n_rules > 0))
-		r = sb_err_set(err, -EINVAL, "plan refused: command rules are not available yet");
+	if (r == 0)
+		r = sb_plan_commands_check(&p->commands, err);
 	return r;
 }

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/cmd_json.h"
+
 static const char *const profile_names[] = { NULL, "strict", "default", "build" };
 static const char *const guard_names[] = { NULL, "readonly", "hidden" };
 static const char *const decision_names[] = { "not_asked", "enforced", "rejected" };
@@ -166,7 +168,7 @@ int sb_plan_parts_add(json_t *o, const struct sb_plan *p)
 						     SB_ARRAY_LEN(bundle_fields))) < 0 ||
 	     json_object_set_new(o, "rejected", sb_json_strings(p->rejected)) < 0 ||
 	     json_object_set_new(o, "secrets", sb_json_strings(p->secrets)) < 0 ||
-	     json_object_set_new(o, "commands", json_object()) < 0 ||
+	     json_object_set_new(o, "commands", sb_cmd_json(&p->commands)) < 0 ||
 	     json_object_set_new(o, "deny_syscalls", sb_json_strings(p->deny_syscalls)) < 0 ||
 	     json_object_set_new(o, "rlimits", object(&p->rlimits, rlimit_fields,
 						      SB_ARRAY_LEN(rlimit_fields))) < 0 ||
@@ -212,7 +214,7 @@ int sb_plan_parts_get(const json_t *o, struct sb_plan *p, struct sb_err *err)
 		r = get_object(o, "rlimits", &p->rlimits, rlimit_fields,
 			       SB_ARRAY_LEN(rlimit_fields), err);
 	if (r == 0)
-		r = get_object(o, "commands", NULL, NULL, 0, err);
+		r = sb_cmd_json_get(o, "commands", &p->commands, err);
 	if (r == 0)
 		r = sb_json_get_strings(o, "rejected", SB_PLAN_MAX_REJECTED, &p->rejected, err);
 	if (r == 0)
@@ -220,8 +222,6 @@ int sb_plan_parts_get(const json_t *o, struct sb_plan *p, struct sb_err *err)
 	if (r == 0)
 		r = sb_json_get_strings(o, "deny_syscalls", SB_PLAN_MAX_SYSCALLS,
 					&p->deny_syscalls, err);
-	if (r == 0)
-		p->commands.fallback = SB_CMD_ALLOW;
 	return r;
 }
 
@@ -241,6 +241,7 @@ void sb_plan_parts_done(struct sb_plan *p)
 	}
 	free(p->features);
 	free(p->bundle.origin);
+	sb_plan_commands_done(&p->commands);
 	free(p->provider_asked);
 	free(p->host_version);
 	sb_json_strings_free(p->rejected);

@@ -7,7 +7,8 @@
 /* between "argv" and "cpus" */
 #define PLAN_BUNDLE                                                                                \
 	"\"bundle\":{\"key\":\"" PLAN_ZEROS "\",\"manifest_sha256\":\"" PLAN_ZEROS "\","           \
-	"\"origin\":\"local build\",\"sequence\":1},\"commands\":{},"                              \
+	"\"origin\":\"local build\",\"sequence\":1},\"commands\":{\"default\":\"allow\","             \
+	"\"log_blocked\":false,\"rules\":[],\"scope\":\"none\"},"                                  \
 	"\"config_sha256\":\"" PLAN_ZEROS "\","
 /* between "cwd" and "disk" */
 #define PLAN_DENY "\"deny_syscalls\":[],"

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <time.h>
 
+#define RULE_1                                                                                     \
+	"{\"action\":\"deny\",\"any_order\":false,\"from\":\"/w/.sendbox.yaml:3\","               \
+	"\"pattern\":\"git push **\",\"reason\":null,\"scope\":\"tree\"}"
 #define TWOS "0202020202020202020202020202020202020202020202020202020202020202"
 
 /* A plan written by hand in the canonical form: keys sorted, compact. */
@@ -13,7 +16,8 @@ static const char literal[] =
 	"{\"accel\":\"none\",\"argv\":[\"/bin/echo\",{\"b64\":\"/w==\"}],"
 	"\"bundle\":{\"key\":\"0101010101010101010101010101010101010101010101010101010101010101\","
 	"\"manifest_sha256\":\"" TWOS "\",\"origin\":\"local build\",\"sequence\":7},"
-	"\"commands\":{},\"config_sha256\":\"" TWOS "\",\"cpus\":2,"
+	"\"commands\":{\"default\":\"allow\",\"log_blocked\":true,\"rules\":[" RULE_1 "],"
+	"\"scope\":\"tree\"},\"config_sha256\":\"" TWOS "\",\"cpus\":2,"
 	"\"cpus_asked\":false,\"created\":1000,\"cwd\":\"/w\","
 	"\"deny_syscalls\":[\"keyctl\",\"ptrace\"],\"disk\":67108864,"
 	"\"env\":[{\"name\":\"A\",\"sha256\":\"" PLAN_SHA_OF_1 "\"}],\"expires\":2000,"
@@ -273,8 +277,11 @@ TEST(parts_of_the_plan)
 	CHECK(!p->rejected[1]);
 	CHECK_STR(p->host_version, "0.4");
 	CHECK(p->secrets && !p->secrets[0]);
-	CHECK_EQ(p->commands.scope, SB_CMD_SCOPE_NONE);
+	CHECK_EQ(p->commands.scope, SB_CMD_SCOPE_TREE);
 	CHECK_EQ(p->commands.fallback, SB_CMD_ALLOW);
+	REQUIRE(p->commands.n_rules == 1);
+	CHECK_STR(p->commands.rules[0].pattern, "git push **");
+	CHECK_STR(p->commands.rules[0].from, "/w/.sendbox.yaml:3");
 	CHECK_EQ(p->profile, SB_PROFILE_STRICT);
 	CHECK_STR(p->deny_syscalls[1], "ptrace");
 	CHECK(p->log_blocked);
@@ -322,9 +329,13 @@ TEST(rules_of_the_parts)
 	refuse("\"rejected\":[\"microvm: no KVM\"]", "\"rejected\":null");
 	refuse("\"host_version\":\"0.4\"", "\"host_version\":\"\"");
 	refuse("\"secrets\":[]", "\"secrets\":[\"TOKEN\"]");
-	refuse("\"commands\":{}", "\"commands\":[]");
-	refuse("\"commands\":{}", "\"commands\":{\"x\":1}");
-	refuse("\"commands\":{},", "");
+	refuse("\"commands\":{", "\"commands\":{\"x\":1,");
+	refuse("\"default\":\"allow\"", "\"default\":\"ask\"");
+	refuse("[" RULE_1 "]", "null");
+	refuse("\"scope\":\"tree\"},\"config", "\"scope\":\"none\"},\"config"); /* with rules */
+	refuse("\"action\":\"deny\"", "\"action\":\"ask\""); /* of the whole tree */
+	refuse("git push **", "** git");
+	refuse("\"any_order\":false,", "");
 	refuse("\"config_sha256\":\"" TWOS "\",", "");
 }
 
