@@ -1,7 +1,8 @@
 #ifndef SB_CORE_CMD_COMPILED_H
 #define SB_CORE_CMD_COMPILED_H
 /*
- * A command policy in the form that decides. Made by cmd_compile.c, read by cmd_policy.c.
+ * A command policy in the form that decides. Made by cmd_compile.c and cmd_table.c, read by
+ * cmd_policy.c.
  *
  * Theory of operation. Every rule hangs in one hash table under what can be known of a command
  * before any pattern is looked at: the identity of its file (with the name of the tool for a file
@@ -91,6 +92,9 @@ struct sb_cmdpol {
 	bool has_local;
 	const struct sb_cmd_files *files;
 };
+
+/* Order the entries, make slots and by_size. Return: 0; -ENOMEM. */
+SB_MUST_CHECK int sb_cmd_table_build(struct sb_cmdpol *p);
 
 /* ---- keys ---- */
 

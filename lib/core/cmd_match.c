@@ -252,9 +252,12 @@ static void candidates(struct graph *g, const struct sb_cmd_word *w, size_t k,
 static size_t owner(const struct graph *g, const struct spot *s)
 {
 	for (size_t k = 0; k < g->n_options; k++) {
-		const struct spot *have = &g->spot[k][g->pick[k]];
+		const struct spot *have;
 
-		if (g->pick[k] != NONE && have->word == s->word && have->at == s->at)
+		if (g->pick[k] == NONE)
+			continue;
+		have = &g->spot[k][g->pick[k]];
+		if (have->word == s->word && have->at == s->at)
 			return k;
 	}
 	return SIZE_MAX;

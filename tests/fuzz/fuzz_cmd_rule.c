@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,11 +21,10 @@ static int find(void *arg, const char *name, unsigned int nth, char *path, size_
 		struct sb_cmd_file *ret)
 {
 	(void)arg;
-	if (nth > 0 || strchr(name, 'x') || strlen(name) + 10 > cap)
+	if (nth > 0 || strchr(name, 'x') ||
+	    (size_t)snprintf(path, cap, "%s%s", name[0] == '/' ? "" : "/usr/bin/", name) >= cap)
 		return -ENOENT;
 	*ret = (struct sb_cmd_file){ 1, 1 + (uint64_t)(uint8_t)name[0], 5 };
-	memcpy(path, name[0] == '/' ? "" : "/usr/bin/", 10);
-	memcpy(path + strlen(path), name, strlen(name) + 1);
 	return 0;
 }
 
@@ -162,7 +162,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!text)
 		return 0;
-	memcpy(text, data, size);
+	if (size > 0)
+		memcpy(text, data, size);
 	text[size] = '\0';
 	while (s && *s && *s != '\n') {
 		char *line = s;

@@ -26,8 +26,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	    (!s.has_arg && s.arg[0]))
 		abort();
 	n = strlen(s.arg);
-	if (n > 0 && (strchr(" \t", s.arg[0]) || (strchr(" \t", s.arg[n - 1]) && size < 256 &&
-						  memchr(data, '\n', size))))
+	/* Blanks at the end are cut in front of a newline, not of a NUL. */
+	if (n > 0 && (strchr(" \t", s.arg[0]) ||
+		      (strchr(" \t", s.arg[n - 1]) && size < SB_CMD_HEAD &&
+		       memchr(data, '\n', size) && !memchr(data, '\0', size))))
 		abort();
 	return 0;
 }
