@@ -652,7 +652,7 @@ static void write_back(const struct serve *s)
 	for (size_t i = 0; i < s->plan->n_mounts; i++) {
 		sb_autofd int fd = -1;
 
-		if (s->plan->mounts[i].mode != SB_MOUNT_RW)
+		if (s->plan->mounts[i].mode != SB_MOUNT_RW || !sb_plan_served(s->plan, i))
 			continue;
 		fd = open(s->plan->mounts[i].guest, O_RDONLY | O_CLOEXEC);
 		if (fd >= 0 && syncfs(fd) < 0)
@@ -672,7 +672,8 @@ static void finish(struct serve *s)
 	last_events(s);
 	s->relay = sb_net_relay_free(s->relay);
 	if (s->status == 0) {
-		if (s->env->vm) /* in a namespace these are the host's own file systems */
+		/* in a namespace those that are not served are the host's own file systems */
+		if (s->env->vm || s->env->n_pumps > 0)
 			write_back(s);
 		send_ctl(s, &bye);
 	}

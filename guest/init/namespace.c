@@ -30,6 +30,7 @@
 #include "exec/serve.h"
 #include "init/init.h"
 #include "init/net.h"
+#include "init/served.h"
 #include "rootfs/rootfs.h"
 
 #define BOOT_TIMEOUT_MS 30000
@@ -101,9 +102,10 @@ static int open_etc(struct sb_rootfs *r, struct sb_err *err)
 	return 0;
 }
 
-static int collect_own(struct sb_rootfs *r, struct sb_err *err)
+static int collect_own(struct sb_rootfs *r, struct sb_served *served, struct sb_err *err)
 {
 	const struct sb_plan *p = r->plan;
+	int next = SB_INHERIT_TREES;
 	int e;
 
 	if (p->image == SB_IMAGE_HOST) {
@@ -113,13 +115,17 @@ static int collect_own(struct sb_rootfs *r, struct sb_err *err)
 	} else {
 		e = take_own(p->image_path, p->image_dev, p->image_ino, &r->image, err);
 	}
-	for (size_t i = 0; e == 0 && i < p->n_mounts; i++)
-		e = take_own(p->mounts[i].host, p->mounts[i].dev, p->mounts[i].ino,
-			     &r->mounts[i], err);
+	for (size_t i = 0; e == 0 && i < p->n_mounts; i++) {
+		const struct sb_plan_mount *m = &p->mounts[i];
+		int sock = sb_plan_served(p, i) ? next++ : -1;
+
+		e = sock >= 0 ? sb_served_take(m, &sock, served, &r->mounts[i], err)
+			      : take_own(m->host, m->dev, m->ino, &r->mounts[i], err);
+	}
 	return e;
 }
 
-static int collect_trees(struct sb_rootfs *r, struct sb_err *err)
+static int collect_trees(struct sb_rootfs *r, struct sb_served *served, struct sb_err *err)
 {
 	const struct sb_plan *p = r->plan;
 	int next = SB_INHERIT_TREES;
@@ -140,8 +146,13 @@ static int collect_trees(struct sb_rootfs *r, struct sb_err *err)
 	}
 	for (size_t i = 0; i < p->n_mounts; i++)
 		r->mounts[i] = next++;
-	for (size_t i = 0; e == 0 && i < p->n_mounts; i++)
-		e = same(r->mounts[i], p->mounts[i].dev, p->mounts[i].ino, p->mounts[i].host, err);
+	for (size_t i = 0; e == 0 && i < p->n_mounts; i++) {
+		const struct sb_plan_mount *m = &p->mounts[i];
+		int sock = sb_plan_served(p, i) ? sb_fd_take(&r->mounts[i]) : -1;
+
+		e = sock >= 0 ? sb_served_take(m, &sock, served, &r->mounts[i], err)
+			      : same(r->mounts[i], m->dev, m->ino, m->host, err);
+	}
 	return e;
 }
 
@@ -169,7 +180,7 @@ static int set_up_net(const struct sb_plan_net *n, struct sb_err *err)
 	return e < 0 ? e : sb_init_net_give(&l, front, err);
 }
 
-static int set_up(struct sb_boot *boot, bool trees, struct sb_err *err)
+static int set_up(struct sb_boot *boot, bool trees, struct sb_served *served, struct sb_err *err)
 {
 	sb_autorootfs struct sb_rootfs r;
 	int e = shield();
@@ -192,7 +203,7 @@ static int set_up(struct sb_boot *boot, bool trees, struct sb_err *err)
 		return e;
 	r.plan = boot->plan;
 	r.root_mapped = trees;
-	e = trees ? collect_trees(&r, err) : collect_own(&r, err);
+	e = trees ? collect_trees(&r, served, err) : collect_own(&r, served, err);
 	if (e == 0)
 		e = sb_rootfs_build(&r, "/tmp", err);
 	if (e == 0)
@@ -206,6 +217,7 @@ static int set_up(struct sb_boot *boot, bool trees, struct sb_err *err)
 int sb_init_namespace(bool trees)
 {
 	struct sb_boot boot = { 0 };
+	static struct sb_served served;
 	struct sb_err err = { 0 };
 	struct sb_guest_env env = { .boot = &boot, .carrier = SB_INHERIT_CARRIER };
 	struct utsname uts;
@@ -216,7 +228,7 @@ int sb_init_namespace(bool trees)
 		sb_log("cannot start the crypto library");
 		return 1;
 	}
-	e = set_up(&boot, trees, &err);
+	e = set_up(&boot, trees, &served, &err);
 	if (e == 0) {
 		e = sb_fd_set_nonblock(SB_INHERIT_CARRIER, true);
 		if (e < 0)
@@ -232,6 +244,8 @@ int sb_init_namespace(bool trees)
 		       "kernel=%s\nruntime=namespace\nids=%s\nuser_namespaces=closed\n", uts.release,
 		       trees ? "mapped" : "of the caller");
 	env.ready_text = ready;
+	env.pumps = served.pumps;
+	env.n_pumps = served.n_pumps;
 	e = sb_guest_serve(&env);
 	if (e < 0)
 		sb_log("session ended: %s", strerror(-e));

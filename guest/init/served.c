@@ -16,28 +16,45 @@
 #define IMAGE_AT "/sendbox/image"
 #define READ_AHEAD_KIB 1024U
 
-/* One mount by port @number, its pump running. */
-static int serve_one(size_t number, uint32_t flags, struct sb_served *s, int *ret,
-		     struct sb_err *err)
+/* One mount by its port or socket, its pump running. */
+static int start(const char *name, int *port, uint32_t flags, struct sb_served *s, int *ret,
+		 struct sb_err *err)
 {
-	sb_autofd int port = -1;
 	sb_autofd int fuse = -1;
 	sb_autofd int tree = -1;
-	char name[32];
-	int e;
+	int e = sb_fuse_tree(flags, &fuse, &tree, err);
 
-	(void)snprintf(name, sizeof(name), "sb.fs%zu", number);
-	e = sb_port_open(name, PORT_TIMEOUT_MS, &port, err);
-	if (e == 0)
-		e = sb_fuse_tree(flags, &fuse, &tree, err);
 	if (e < 0)
 		return e;
-	e = sb_fuse_pump_start(&fuse, &port, &s->pumps[s->n_pumps]);
+	e = sb_fuse_pump_start(&fuse, port, &s->pumps[s->n_pumps]);
 	if (e < 0)
 		return sb_err_set(err, e, "cannot start the pump of %s: %s", name, strerror(-e));
 	s->n_pumps++;
 	*ret = sb_fd_take(&tree);
 	return 0;
+}
+
+static int serve_one(size_t number, uint32_t flags, struct sb_served *s, int *ret,
+		     struct sb_err *err)
+{
+	sb_autofd int port = -1;
+	char name[32];
+	int e;
+
+	(void)snprintf(name, sizeof(name), "sb.fs%zu", number);
+	e = sb_port_open(name, PORT_TIMEOUT_MS, &port, err);
+	return e < 0 ? e : start(name, &port, flags, s, ret, err);
+}
+
+static uint32_t flags_of(const struct sb_plan_mount *m)
+{
+	return (m->mode == SB_MOUNT_RW ? 0 : SB_FUSE_RO) | (m->file ? SB_FUSE_FILE : 0);
+}
+
+int sb_served_take(const struct sb_plan_mount *m, int *sock, struct sb_served *ret, int *ret_tree,
+		   struct sb_err *err)
+{
+	return start(m->guest, sock, flags_of(m), ret, ret_tree, err);
 }
 
 /* The served image has `usr` and `etc`. */
@@ -67,11 +84,7 @@ int sb_served_mount(const struct sb_plan *p, struct sb_served *ret, struct sb_ro
 	int e = serve_one(0, SB_FUSE_RO, ret, &image, err);
 
 	for (size_t i = 0; e == 0 && i < p->n_mounts; i++) {
-		const struct sb_plan_mount *m = &p->mounts[i];
-		uint32_t flags = (m->mode == SB_MOUNT_RW ? 0 : SB_FUSE_RO) |
-				 (m->file ? SB_FUSE_FILE : 0);
-
-		e = serve_one(i + 1, flags, ret, &r->mounts[i], err);
+		e = serve_one(i + 1, flags_of(&p->mounts[i]), ret, &r->mounts[i], err);
 	}
 	if (e < 0)
 		return e;

@@ -1,6 +1,7 @@
 #ifndef SB_GUEST_INIT_SERVED_H
 #define SB_GUEST_INIT_SERVED_H
-/* Mounts that the host's file servers bring into a micro-VM, one port each. */
+/* Mounts that the host's file servers bring into a guest: over one port each into a micro-VM, over
+ * a socket into a namespace. */
 #include <sys/types.h>
 
 #include "rootfs/rootfs.h"
@@ -19,6 +20,11 @@ struct sb_served {
  */
 SB_MUST_CHECK int sb_served_mount(const struct sb_plan *p, struct sb_served *ret,
 				  struct sb_rootfs *r, struct sb_err *err);
+
+/* sb_served_take - the tree of one mount whose server is at the other end of @sock (taken)
+ * Return: 0; -errno with the text in @err. */
+SB_MUST_CHECK int sb_served_take(const struct sb_plan_mount *m, int *sock, struct sb_served *ret,
+				 int *ret_tree, struct sb_err *err);
 
 /* sb_served_tune - bigger reads for the mounts, found below @root; needs a writable /sys */
 void sb_served_tune(const struct sb_plan *p, const char *root);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "crypto/crypto.h"
+#include "plan_guards.h"
 #include "plan_make_i.h"
 
 static int oom(struct sb_err *err)
@@ -78,129 +79,46 @@ int plan_set_confinement(struct sb_plan *p, const struct plan_input *in, struct 
 
 /* ---- guards ---- */
 
-static bool writable(const struct sb_plan *p, const char *guest)
+static int guard_list(const struct plan_input *in, const char *list, enum sb_guard_mode mode,
+		      struct guard_entry *v, size_t *n, struct sb_err *err)
 {
-	const struct sb_plan_mount *in = NULL;
+	const struct cfg_value *item;
 
-	for (size_t i = 0; i < p->n_mounts; i++) /* sorted: the innermost comes last */
-		if (sb_path_within(guest, p->mounts[i].guest))
-			in = &p->mounts[i];
-	return in && in->mode == SB_MOUNT_RW;
-}
-
-/* The stricter one of two for one path stays. */
-static int add_guard(struct sb_plan *p, const char *path, enum sb_guard_mode mode,
-		     struct sb_err *err)
-{
-	for (size_t i = 0; i < p->n_guards; i++) {
-		if (strcmp(p->guards[i].path, path) == 0) {
-			p->guards[i].mode = SB_MAX(p->guards[i].mode, mode);
-			return 0;
-		}
-	}
-	if (p->n_guards == SB_PLAN_MAX_GUARDS)
-		return sb_err_set(err, -E2BIG, "guarded_paths: more than %d", SB_PLAN_MAX_GUARDS);
-	p->guards[p->n_guards] = (struct sb_plan_guard){ .path = strdup(path), .mode = mode };
-	return p->guards[p->n_guards++].path ? 0 : oom(err);
-}
-
-static int guard_list(struct sb_plan *p, const struct plan_input *in, const char *list,
-		      enum sb_guard_mode mode, struct sb_err *err)
-{
-	const struct cfg_value *v;
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && (v = cfg_item(in->conf->cfg, list, i)); i++) {
-		char path[SB_PLAN_MAX_PATH + 1];
-		sb_autofree char *full = NULL;
+	for (size_t i = 0; (item = cfg_item(in->conf->cfg, list, i)); i++) {
 		char where[PATH_MAX];
 
-		conf_where(in, v, where, sizeof(where));
-		if (v->text[0] == '/')
-			full = strdup(v->text);
-		else if (asprintf(&full, "%s/%s", plan_project(p), v->text) < 0)
-			full = NULL;
-		if (!full)
+		if (*n == SB_PLAN_MAX_GUARDS)
+			return sb_err_set(err, -E2BIG, "guarded_paths: more than %d",
+					  SB_PLAN_MAX_GUARDS);
+		conf_where(in, item, where, sizeof(where));
+		v[*n] = (struct guard_entry){ .text = item->text, .mode = mode,
+					      .where = strdup(where) };
+		if (!v[*n].where)
 			return oom(err);
-		if (sb_path_normalise(full, path) < 0)
-			return sb_err_set(err, -EINVAL, "%.200s: guarded path \"%.200s\": must be a path "
-					  "without \"..\"", where, v->text);
-		if (!writable(p, path))
-			return sb_err_set(err, -EINVAL, "%.200s: guarded path \"%.200s\": it is in no "
-					  "folder that is shared read-write, so there is nothing to guard",
-					  where, path);
-		for (size_t k = 0; k < p->n_mounts; k++)
-			if (strcmp(p->mounts[k].guest, path) == 0)
-				return sb_err_set(err, -EINVAL, "%.200s: guarded path \"%.200s\": it is a "
-						  "shared folder itself: share it read-only or not at all",
-						  where, path);
-		r = add_guard(p, path, mode, err);
+		(*n)++;
 	}
-	return r;
-}
-
-/* A file of the configuration that the session could change is read-only for it. */
-static int guard_files(struct sb_plan *p, const struct plan_input *in, struct sb_err *err)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < in->conf->n_files; i++) {
-		const char *file = in->conf->files[i].path;
-
-		for (size_t k = 0; r == 0 && k < p->n_mounts; k++) {
-			const struct sb_plan_mount *m = &p->mounts[k];
-			sb_autofree char *path = NULL;
-
-			if (m->mode != SB_MOUNT_RW || m->file || !sb_path_within(file, m->host))
-				continue;
-			if (asprintf(&path, "%s%s", m->guest, file + strlen(m->host)) < 0)
-				return oom(err);
-			if (writable(p, path))
-				r = add_guard(p, path, SB_GUARD_READONLY, err);
-		}
-	}
-	return r;
-}
-
-/* What is hidden needs no other guard within. */
-static void drop_within_hidden(struct sb_plan *p)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < p->n_guards; i++) {
-		bool hidden = false;
-
-		for (size_t k = 0; k < n; k++)
-			hidden |= p->guards[k].mode == SB_GUARD_HIDDEN &&
-				  sb_path_within(p->guards[i].path, p->guards[k].path);
-		if (hidden)
-			free(p->guards[i].path);
-		else
-			p->guards[n++] = p->guards[i];
-	}
-	p->n_guards = n;
-}
-
-static int by_path(const void *a, const void *b)
-{
-	return strcmp(((const struct sb_plan_guard *)a)->path,
-		      ((const struct sb_plan_guard *)b)->path);
+	return 0;
 }
 
 int plan_set_guards(struct sb_plan *p, const struct plan_input *in, struct sb_err *err)
 {
-	int r;
+	struct guard_entry *v = calloc(SB_PLAN_MAX_GUARDS, sizeof(*v));
+	sb_autofree const char **files = calloc(in->conf->n_files + 1, sizeof(*files));
+	struct guard_lists l = { .v = v, .files = files, .project = plan_project(p),
+				 .home = getenv("HOME") };
+	int r = v && files ? 0 : oom(err);
 
-	p->guards = calloc(SB_PLAN_MAX_GUARDS, sizeof(*p->guards));
-	if (!p->guards)
-		return oom(err);
-	r = guard_list(p, in, "guarded_paths.readonly", SB_GUARD_READONLY, err);
+	for (size_t i = 0; r == 0 && i < in->conf->n_files; i++)
+		files[i] = in->conf->files[i].path;
 	if (r == 0)
-		r = guard_list(p, in, "guarded_paths.hidden", SB_GUARD_HIDDEN, err);
+		r = guard_list(in, "guarded_paths.readonly", SB_GUARD_READONLY, v, &l.n, err);
 	if (r == 0)
-		r = guard_files(p, in, err);
-	qsort(p->guards, p->n_guards, sizeof(*p->guards), by_path);
-	drop_within_hidden(p);
+		r = guard_list(in, "guarded_paths.hidden", SB_GUARD_HIDDEN, v, &l.n, err);
+	if (r == 0)
+		r = plan_guards(p, &l, err);
+	for (size_t i = 0; i < l.n; i++)
+		free(v[i].where);
+	free(v);
 	return r;
 }
 

@@ -59,8 +59,7 @@ static int say_files(struct sb_plan *p)
 	    say(p, "quota", quota, "counted by sendbox-fs") < 0)
 		return -ENOMEM;
 	return say(p, "guarded_paths", p->n_guards > 0, "%s",
-		   vm ? "sendbox-fs protects and hides them on the host"
-		      : "mounts over them, and Landlock");
+		   "sendbox-fs protects and hides them on the host");
 }
 
 static int say_limits(struct sb_plan *p)

@@ -157,7 +157,7 @@ static int set_executables(struct sb_plan *p, const struct sb_dirs *dirs, struct
 		{ "monitor", true },
 		{ "channel", true },
 		{ "net", p->net.mode != SB_NET_NONE },
-		{ "fs", vm },
+		{ "fs", vm || p->n_guards > 0 },
 	};
 	char path[PATH_MAX];
 	int r = 0;

@@ -145,7 +145,7 @@ static int open_planned(const char *path, bool file, uint64_t dev, uint64_t ino,
 }
 
 struct fs_args {
-	const char *argv[160];
+	const char *argv[160 + 2 * SB_PLAN_MAX_GUARDS];
 	size_t n;
 	char text[6144];
 	size_t used;
@@ -236,6 +236,19 @@ static int image_args(struct monitor *m, struct fs_args *a, struct sb_err *err)
 	return 0;
 }
 
+/* The plan's strings: it outlives the start. */
+static void guard_args(const struct sb_plan *p, const struct sb_plan_mount *pm, struct fs_args *a)
+{
+	for (size_t i = 0; i < p->n_guards; i++) {
+		const struct sb_plan_guard *g = &p->guards[i];
+
+		if (sb_plan_holder(p, g->path) != pm)
+			continue;
+		arg(a, g->mode == SB_GUARD_HIDDEN ? "--hide" : "--protect");
+		arg(a, g->path + strlen(pm->guest) + 1);
+	}
+}
+
 static int mount_args(struct monitor *m, const struct sb_plan_mount *pm, struct fs_args *a,
 		      struct sb_err *err)
 {
@@ -263,6 +276,7 @@ static int mount_args(struct monitor *m, const struct sb_plan_mount *pm, struct 
 		arg(a, "--as");
 		argf(a, "%u:%u", p->owner_uid, p->owner_gid);
 	}
+	guard_args(p, pm, a);
 	arg(a, pm->file ? "--file" : "--root");
 	argf(a, "%d", give_fd(a, fd));
 	return 0;
@@ -271,16 +285,23 @@ static int mount_args(struct monitor *m, const struct sb_plan_mount *pm, struct 
 /* The image's server needs no right but to read what everybody may read. */
 #define IMAGE_UID 65534
 
+static bool is_served(const struct monitor *m, size_t i)
+{
+	return i == 0 ? m->provider->is_vm : sb_plan_served(m->plan, i - 1);
+}
+
 int mon_start_fs(struct monitor *m, int guest_ends[MON_MAX_FS], struct sb_err *err)
 {
 	size_t n = m->plan->n_mounts + 1;
 
 	for (size_t i = 0; i < n; i++) {
-		struct fs_args *a = calloc(1, sizeof(*a));
+		struct fs_args *a = is_served(m, i) ? calloc(1, sizeof(*a)) : NULL;
 		sb_autofd int theirs = -1;
 		int sv[2];
 		int r;
 
+		if (!is_served(m, i))
+			continue;
 		if (!a)
 			return sb_err_set(err, -ENOMEM, "out of memory");
 		arg(a, "sendbox-fs");

@@ -531,14 +531,12 @@ static int start_guest(struct monitor *m, int guest_end, int front, struct sb_er
 			      .public_key = m->start.public_key,
 			      .guest_exe = m->guest_exe,
 			      .console = m->console };
-	int r = 0;
+	int r;
 
 	for (size_t i = 0; i < MON_MAX_FS; i++)
 		ends[i] = -1;
-	if (m->provider->is_vm) {
-		r = mon_start_fs(m, ends, err);
-		s.n_fs_socks = m->plan->n_mounts + 1;
-	}
+	r = mon_start_fs(m, ends, err);
+	s.n_fs_socks = m->plan->n_mounts + 1;
 	if (r == 0)
 		r = m->provider->start(&s, &m->guest, err);
 	for (size_t i = 0; i < MON_MAX_FS; i++)

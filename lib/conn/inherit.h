@@ -10,7 +10,8 @@
 #define SB_INHERIT_NET 5     /* front socket of the net gate; /dev/null without a network */
 /*
  * With "trees": host image: /usr, /etc, then the plan's mounts in order;
- * image directory: the directory, then the plan's mounts.
+ * image directory: the directory, then the plan's mounts. In the place of a mount that is served
+ * (sb_plan_served): the stream socket to its file server. With "own" these sockets alone.
  */
 #define SB_INHERIT_TREES 6
 

@@ -43,3 +43,24 @@ bool sb_path_within(const char *path, const char *dir)
 		return true;
 	return strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/');
 }
+
+const struct sb_plan_mount *sb_plan_holder(const struct sb_plan *p, const char *path)
+{
+	const struct sb_plan_mount *found = NULL;
+
+	for (size_t i = 0; i < p->n_mounts; i++)
+		if (sb_path_within(path, p->mounts[i].guest) &&
+		    (!found || strlen(p->mounts[i].guest) > strlen(found->guest)))
+			found = &p->mounts[i];
+	return found;
+}
+
+bool sb_plan_served(const struct sb_plan *p, size_t i)
+{
+	if (p->provider == SB_PROVIDER_MICROVM)
+		return true;
+	for (size_t k = 0; k < p->n_guards; k++)
+		if (sb_plan_holder(p, p->guards[k].path) == &p->mounts[i])
+			return true;
+	return false;
+}

@@ -223,6 +223,11 @@ SB_MUST_CHECK int sb_plan_add_feature(struct sb_plan *p, const char *name,
 				      enum sb_decision decision, const char *mechanism);
 /* NULL when the plan has no such part. */
 const struct sb_plan_part *sb_plan_find_part(const struct sb_plan *p, const char *role);
+/* The innermost mount that holds @path (normalised); NULL: none does. */
+const struct sb_plan_mount *sb_plan_holder(const struct sb_plan *p, const char *path);
+/* Whether the host's file server brings mounts[@i] into the guest: all of a micro-VM; in a
+ * namespace those that hold guarded paths, which a bind mount cannot guard before they exist. */
+bool sb_plan_served(const struct sb_plan *p, size_t i);
 /* The words of the JSON; NULL for NONE. */
 const char *sb_plan_profile_name(enum sb_profile p);
 const char *sb_plan_decision_name(enum sb_decision d);

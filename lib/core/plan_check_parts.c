@@ -176,18 +176,6 @@ static int check_rlimits(const struct sb_plan *p, struct sb_err *err)
 
 /* ---- guards ---- */
 
-/* The mount that holds @path: the last one in sorted order is the innermost. */
-static const struct sb_plan_mount *holder(const struct sb_plan *p, const char *path)
-{
-	const struct sb_plan_mount *found = NULL;
-
-	for (size_t i = 0; i < p->n_mounts; i++)
-		if (sb_path_within(path, p->mounts[i].guest) &&
-		    (!found || strlen(p->mounts[i].guest) > strlen(found->guest)))
-			found = &p->mounts[i];
-	return found;
-}
-
 static int check_guard(const struct sb_plan *p, size_t i, struct sb_err *err)
 {
 	const struct sb_plan_guard *g = &p->guards[i];
@@ -202,7 +190,7 @@ static int check_guard(const struct sb_plan *p, size_t i, struct sb_err *err)
 	if (i > 0 && strcmp(p->guards[i - 1].path, g->path) >= 0)
 		return refuse(err, "guarded path", g->path,
 			      "is there twice or not in sorted order");
-	m = holder(p, g->path);
+	m = sb_plan_holder(p, g->path);
 	if (!m || m->mode != SB_MOUNT_RW || m->file || strcmp(m->guest, g->path) == 0)
 		return refuse(err, "guarded path", g->path,
 			      "is not inside a folder that is shared read-write");

@@ -47,7 +47,8 @@ struct sb_start {
 	const char *session_path; /* its absolute path */
 	int carrier;              /* guest's end of the channel (a socket); borrowed */
 	int net_front;            /* namespace: front socket of the net gate; -1 = no network; borrowed */
-	/* microvm: guest's ends of the file servers: [0] the image, [i + 1] mounts[i]; borrowed */
+	/* guest's ends of the file servers: [0] the image, [i + 1] mounts[i]; -1 = not served (see
+	 * sb_plan_served); borrowed */
 	const int *fs_socks;
 	size_t n_fs_socks;
 	const uint8_t *public_key; /* 32 bytes; namespace: told to the guest by descriptor */

@@ -179,7 +179,28 @@ static int host_trees(uint32_t base, int fds[2], struct sb_err *err)
 	return e;
 }
 
-int sb_ns_trees(const struct sb_plan *p, int session_ns, uint32_t base, int *fds,
+static int copy_sock(int sock, int *ret, struct sb_err *err)
+{
+	int fd = fcntl(sock, F_DUPFD_CLOEXEC, 3);
+
+	if (fd < 0)
+		return sb_err_set(err, -errno, "file server's socket: %s", strerror(errno));
+	*ret = fd;
+	return 0;
+}
+
+int sb_ns_socks(const struct sb_plan *p, const int *socks, int *fds, struct sb_err *err)
+{
+	int n = 0;
+	int e = 0;
+
+	for (size_t i = 0; e == 0 && i < p->n_mounts; i++)
+		if (sb_plan_served(p, i))
+			e = copy_sock(socks[i + 1], &fds[n++], err);
+	return e < 0 ? e : n;
+}
+
+int sb_ns_trees(const struct sb_plan *p, const int *socks, int session_ns, uint32_t base, int *fds,
 		struct sb_err *err)
 {
 	struct sb_ns_map uid = { p->owner_uid, base + p->uid, 1 };
@@ -201,7 +222,8 @@ int sb_ns_trees(const struct sb_plan *p, int session_ns, uint32_t base, int *fds
 	if (e < 0)
 		return sb_err_set(err, e, "cannot make the owner map: %s", strerror(-e));
 	for (size_t i = 0; i < p->n_mounts; i++) {
-		e = mount_tree(&p->mounts[i], owner_ns, &fds[n], err);
+		e = sb_plan_served(p, i) ? copy_sock(socks[i + 1], &fds[n], err)
+					 : mount_tree(&p->mounts[i], owner_ns, &fds[n], err);
 		if (e < 0)
 			return e;
 		n++;

@@ -29,12 +29,16 @@ SB_MUST_CHECK int sb_ns_userns(struct sb_ns_map uid, struct sb_ns_map gid, int *
 #define SB_NS_MAX_TREES (SB_PLAN_MAX_MOUNTS + 2)
 /*
  * sb_ns_trees - the mount trees for sendbox-guest when the caller is root
+ * @socks: [i + 1] is the file server's socket that stands in the place of mounts[i]; -1 = none
  * @session_ns: the session's user namespace
  * @base: first host id of the session
  * @fds: SB_NS_MAX_TREES slots; owned by the caller
  * Return: number of trees; -errno with the text in @err.
  */
-SB_MUST_CHECK int sb_ns_trees(const struct sb_plan *p, int session_ns, uint32_t base, int *fds,
+SB_MUST_CHECK int sb_ns_trees(const struct sb_plan *p, const int *socks, int session_ns,
+			      uint32_t base, int *fds, struct sb_err *err);
+/* sb_ns_socks - the same for a caller who is not root: the sockets alone, in order */
+SB_MUST_CHECK int sb_ns_socks(const struct sb_plan *p, const int *socks, int *fds,
 			      struct sb_err *err);
 
 /* Why namespaces cannot be made for this caller, as a remedy; "" when nothing is known. */

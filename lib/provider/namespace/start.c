@@ -350,13 +350,13 @@ static int equip(struct launch *l, pid_t pid, struct sb_err *err)
 				  strerror(-e), remedy[0] ? "; " : "", remedy);
 	}
 	if (!l->root)
-		return 0;
+		return sb_ns_socks(l->in->plan, l->in->fs_socks, l->trees, err);
 	(void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
 	ns = open(path, O_RDONLY | O_CLOEXEC);
 	if (ns < 0)
 		return sb_err_set(err, -errno, "cannot open the user namespace: %s",
 				  strerror(errno));
-	return sb_ns_trees(l->in->plan, ns, l->base, l->trees, err);
+	return sb_ns_trees(l->in->plan, l->in->fs_socks, ns, l->base, l->trees, err);
 }
 
 /* The end of the socket tells that exec happened. */
