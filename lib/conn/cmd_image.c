@@ -66,7 +66,9 @@ int sb_cmd_fd_path(int root_fd, int fd, char *path, size_t cap)
 {
 	char root[SB_CMD_PATH_MAX];
 	char full[SB_CMD_PATH_MAX];
+	static const char gone[] = " (deleted)";
 	struct stat st;
+	size_t len;
 	size_t n;
 	int r = fd_text(root_fd, root, sizeof(root));
 
@@ -77,9 +79,12 @@ int sb_cmd_fd_path(int root_fd, int fd, char *path, size_t cap)
 	n = strcmp(root, "/") == 0 ? 0 : strlen(root);
 	if (strncmp(full, root, n) != 0 || (full[n] != '/' && full[n] != '\0'))
 		return -ENOENT;
-	if ((size_t)snprintf(path, cap, "%s", full[n] ? full + n : "/") >= cap)
+	len = (size_t)snprintf(path, cap, "%s", full[n] ? full + n : "/");
+	if (len >= cap)
 		return -ENAMETOOLONG;
-	/* A removed file's text ends in " (deleted)", which may be a file of that name, too. */
+	/* What a removed file's text ends in may be part of a name, too. */
+	if (len < sizeof(gone) || strcmp(path + len - (sizeof(gone) - 1), gone) != 0)
+		return 0;
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	return is_there(root_fd, path, &st) ? 0 : -ENOENT;
@@ -182,15 +187,23 @@ static bool is_missing(int r)
 static int image_find(void *arg, const char *name, unsigned int nth, char *path, size_t cap,
 		      struct sb_cmd_file *ret)
 {
-	const struct sb_cmd_image *i = arg;
+	struct sb_cmd_image *i = arg;
 	char full[SB_CMD_PATH_MAX];
+	unsigned int k = 0;
+	unsigned int at = 0;
 	int r;
 
 	if (strchr(name, '/')) {
 		r = nth == 0 ? find_path(i, name, path, cap, ret) : -ENOENT;
 		return is_missing(r) ? -ENOENT : r;
 	}
-	for (unsigned int k = 0; k < i->n_folders; k++) {
+	if (strlen(name) >= sizeof(i->last))
+		return -ENOENT; /* no file system has such a name */
+	if (nth > 0 && nth == i->last_nth + 1 && strcmp(name, i->last) == 0) {
+		k = i->last_folder + 1;
+		at = nth;
+	}
+	for (; k < i->n_folders; k++) {
 		size_t n = (size_t)snprintf(full, sizeof(full), "%s/%s", i->folder[k], name);
 
 		if (n >= sizeof(full))
@@ -198,8 +211,12 @@ static int image_find(void *arg, const char *name, unsigned int nth, char *path,
 		r = sb_cmd_resolve(i->root, "/", full, path, cap, ret, NULL);
 		if (r < 0 && !is_missing(r))
 			return r;
-		if (r == 0 && nth-- == 0)
+		if (r == 0 && at++ == nth) {
+			memcpy(i->last, name, strlen(name) + 1);
+			i->last_nth = nth;
+			i->last_folder = k;
 			return 0;
+		}
 	}
 	return -ENOENT;
 }

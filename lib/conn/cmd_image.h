@@ -17,6 +17,10 @@ struct sb_cmd_image {
 	int root;                  /* borrowed */
 	const char *folder[SB_CMD_IMAGE_FOLDERS]; /* without those that are links to another */
 	unsigned int n_folders;
+	/* Where the last answer of find was, so that asking for the next one goes on there. */
+	char last[256];
+	unsigned int last_nth;
+	unsigned int last_folder;
 };
 /*
  * sb_cmd_image_init - program folders of /usr/local/sbin:...:/bin that @root_fd has

@@ -112,6 +112,37 @@ TEST(X01_names_are_of_the_program_folders)
 	FIND("/nowhere/x", 0, NULL);
 }
 
+TEST(find_goes_on_or_starts_again)
+{
+	struct sb_cmd_image i;
+	struct sb_cmd_file f;
+	char path[SB_CMD_PATH_MAX];
+	static const struct {
+		const char *name;
+		unsigned int nth;
+		const char *want;
+	} t[] = {
+		{ "git", 0, "/usr/local/bin/git" },
+		{ "git", 1, "/usr/bin/git" },
+		{ "git", 2, NULL },
+		{ "git", 1, "/usr/bin/git" },
+		{ "python3", 0, "/usr/bin/python3.11" },
+		{ "git", 1, "/usr/bin/git" },
+		{ "git", 0, "/usr/local/bin/git" },
+		{ "python3", 1, NULL },
+	};
+
+	REQUIRE(image());
+	REQUIRE(sb_cmd_image_init(&i, root) == 0);
+	for (size_t k = 0; k < SB_ARRAY_LEN(t); k++) {
+		int r = i.files.find(i.files.arg, t[k].name, t[k].nth, path, sizeof(path), &f);
+
+		CHECK_EQ(r, t[k].want ? 0 : -ENOENT);
+		if (t[k].want)
+			CHECK_STR(path, t[k].want);
+	}
+}
+
 struct names {
 	unsigned int n;
 	bool python;
