@@ -1,7 +1,6 @@
 /* What a text of the configuration must be, by the parsers that the plan uses. */
 #include <errno.h>
 #include <idn2.h>
-#include <seccomp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,6 +8,7 @@
 #include "core/cmd_policy.h"
 #include "core/net_policy.h"
 #include "core/plan.h"
+#include "core/syscalls.h"
 #include "wire/dns.h"
 
 const char *const cfg_groups[] = { "npm", "pypi", "debian", "crates", "go", "github", NULL };
@@ -207,13 +207,12 @@ bool check_entry(struct check *c, const struct cfg_key *row, const struct doc_no
 
 static bool check_syscall(struct check *c, const struct doc_node *n)
 {
-	static const char *const needed[] = { "execve", "exit", "exit_group", "rt_sigreturn", NULL };
+	struct sb_err err = { 0 };
 
-	if (in_words(needed, n->text))
-		return bad(c, n, "no program works without it, so it cannot be refused");
-	if (seccomp_syscall_resolve_name(n->text) == __NR_SCMP_ERROR)
-		return bad(c, n, "no system call of Linux");
-	return true;
+	if (sb_syscall_may_deny(n->text, &err) == 0)
+		return true;
+	check_problem(c, n, "bad_value", "%.500s", err.text[0] ? err.text : "no system call");
+	return false;
 }
 
 /* ---- paths ---- */

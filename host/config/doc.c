@@ -165,6 +165,36 @@ static bool yaml_char(uint32_t c)
 	       (c >= 0xa0 && c != 0xfffe && c != 0xffff);
 }
 
+/*
+ * What libfyaml needs time for that grows with the square: long runs of blanks and empty lines, and
+ * long directives. Nothing that people write comes near the limit.
+ */
+static int check_runs(struct doc_build *b, const char *bytes, size_t len)
+{
+	size_t run = 0;
+	size_t percent = 0; /* bytes of a line that begins with % */
+	struct text_place at;
+
+	for (size_t i = 0; i < len; i++) {
+		bool line = bytes[i] == '\n' || bytes[i] == '\r';
+		bool first = i == 0 || bytes[i - 1] == '\n' || bytes[i - 1] == '\r';
+
+		run = line || bytes[i] == ' ' || bytes[i] == '\t' ? run + 1 : 0;
+		percent = line ? 0 : percent > 0 || (first && bytes[i] == '%') ? percent + 1 : 0;
+		if (run <= DOC_MAX_BLANKS && percent <= DOC_MAX_BLANKS)
+			continue;
+		text_place_init(&at, bytes, len);
+		text_place_to(&at, i);
+		problems_add(b->p,
+			     &(struct doc_node){ .file = b->d->file, .line = at.line, .col = at.col }, "",
+			     "limit", "more than %u %s", DOC_MAX_BLANKS,
+			     percent > 0 ? "bytes in a line that begins with %"
+					 : "blanks and empty lines in a row");
+		return -EBADMSG;
+	}
+	return 0;
+}
+
 static int check_bytes(struct doc_build *b, const char *bytes, size_t len, enum doc_format format)
 {
 	struct text_place at;
@@ -205,6 +235,8 @@ static int read_all(struct doc_build *b, const char *bytes, size_t len, enum doc
 		return -EBADMSG;
 	}
 	r = check_bytes(b, bytes, len, format);
+	if (r == 0 && format == DOC_YAML)
+		r = check_runs(b, bytes, len);
 	if (r == 0)
 		r = format == DOC_JSON ? doc_read_json(b, bytes, len) : doc_read_yaml(b, bytes, len);
 	if (r < 0 || b->n == 0)

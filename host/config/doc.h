@@ -15,6 +15,8 @@
 #define DOC_MAX_NODES 200000U
 #define DOC_MAX_SCALAR (1U << 20) /* bytes */
 
+#define DOC_MAX_BLANKS 256U /* YAML: blanks and line breaks in a row; bytes of a % line */
+
 enum doc_kind { DOC_NULL = 0, DOC_BOOL, DOC_INT, DOC_FLOAT, DOC_STR, DOC_SEQ, DOC_MAP };
 struct doc_node {
 	enum doc_kind kind;

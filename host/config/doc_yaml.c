@@ -257,10 +257,30 @@ static int on_event(struct reader *r, struct fy_event *e)
 	}
 }
 
+/* The line, this one or the next, that is indented with a tab; 0 = none. */
+static uint32_t tab_near(const struct reader *r, uint32_t line)
+{
+	const char *p = r->at.bytes;
+	const char *end = p + r->at.len;
+
+	for (uint32_t i = 1; p && p < end && i <= line + 1; i++) {
+		const char *in = p;
+
+		while (in < end && *in == ' ')
+			in++;
+		if (i >= line && in < end && *in == '\t')
+			return i;
+		p = memchr(p, '\n', (size_t)(end - p));
+		p = p ? p + 1 : NULL;
+	}
+	return 0;
+}
+
 static void tell_syntax(struct reader *r, struct fy_diag *diag)
 {
 	struct doc_node n = { .line = r->at.line, .col = r->at.col, .file = r->b->d->file };
 	const struct fy_diag_error *e;
+	uint32_t tab;
 	void *at = NULL;
 
 	e = fy_diag_errors_iterate(diag, &at);
@@ -268,7 +288,13 @@ static void tell_syntax(struct reader *r, struct fy_diag *diag)
 		n.line = (uint32_t)e->line;
 		n.col = e->column > 0 ? (uint32_t)e->column : 1;
 	}
-	problems_add(r->b->p, &n, "", "syntax", "%s", e && e->msg ? e->msg : "cannot be read as YAML");
+	tab = tab_near(r, n.line);
+	if (tab > 0)
+		problems_add(r->b->p, &n, "", "syntax", "%s; line %u is indented with a tab: use blanks",
+			     e && e->msg ? e->msg : "cannot be read as YAML", tab);
+	else
+		problems_add(r->b->p, &n, "", "syntax", "%s",
+			     e && e->msg ? e->msg : "cannot be read as YAML");
 }
 
 static int run(struct reader *r, struct fy_parser *parser, struct fy_diag *diag)
