@@ -254,6 +254,27 @@ TEST(X01_bundles_of_short_options)
 	ANY_YES("x -* -f *", "-g|-f|y");
 }
 
+TEST(tables_of_docs_policy_md)
+{
+	static const char *const rules[] = { "git", "git *", "git **", "git push **",
+					     "git ** origin" };
+	static const char *const commands[] = { "", "status", "status|-s", "push|origin" };
+	static const char *const want[] = { "1000", "0100", "1111", "0001", "0001" };
+
+	for (size_t i = 0; i < SB_ARRAY_LEN(rules); i++)
+		for (size_t k = 0; k < SB_ARRAY_LEN(commands); k++)
+			match_is(__LINE__, rules[i], false, commands[k], want[i][k] == '1');
+	ANY_YES("rm -r -f **", "-rf|x");
+	ANY_YES("rm -r -f **", "-fvr|x");
+	ANY_YES("rm -r -f **", "x|-f|-r");
+	ANY_NO("rm -r -f **", "-r|x");
+	ANY_YES("git push --force **", "push|origin|--force");
+	ANY_YES("git push --force **", "--force|push");
+	ANY_NO("git push --force **", "push|--|--force");
+	ANY_YES("tool --level=* file", "file|--level=3");
+	ANY_NO("tool --level=* file", "-v|file|--level=3");
+}
+
 static bool path_matches(const char *pattern, const char *path)
 {
 	struct sb_cmd_pattern p;
