@@ -24,6 +24,8 @@ int cmd_doctor(int argc, char **argv);
 int cmd_gc(int argc, char **argv);
 int cmd_bundle(int argc, char **argv);
 int cmd_net(int argc, char **argv);
+int cmd_plan(int argc, char **argv);
+int cmd_key(int argc, char **argv);
 
 /* Print "sendbox: TEXT" on stderr with control characters escaped. */
 void cli_error(const char *fmt, ...) SB_PRINTF(1, 2);

@@ -32,8 +32,10 @@
 #include "options.h"
 #include "os/loop.h"
 #include "os/spawn.h"
+#include "plan_again.h"
 #include "plan_make.h"
 #include "plan_net.h"
+#include "plan_store.h"
 #include "provider/executable.h"
 #include "session.h"
 #include "summary.h"
@@ -47,6 +49,9 @@ struct run {
 	struct sb_plan *plan;
 	char *plan_bytes;
 	size_t plan_len;
+	char program[201]; /* for messages; the plan is gone by then */
+	char *file; /* the signed plan */
+	size_t file_len;
 	struct cli_session session;
 	bool have_session;
 	struct sb_loop *loop;
@@ -92,6 +97,19 @@ static int sealed_memfd(const char *name, const void *p, size_t len, int *ret)
 	return 0;
 }
 
+/* The signed plan as it is printed and kept. */
+static int make_file(struct run *r, const uint8_t pub[32], const uint8_t sig[64],
+		     struct sb_err *err)
+{
+	struct sb_plan_file f = { .plan = r->plan_bytes, .plan_len = r->plan_len };
+	int k;
+
+	memcpy(f.key, pub, sizeof(f.key));
+	memcpy(f.signature, sig, sizeof(f.signature));
+	k = sb_plan_file_write(&f, &r->file, &r->file_len);
+	return k < 0 ? sb_err_set(err, k, "the signed plan: %s", strerror(-k)) : 0;
+}
+
 static int make_plan(struct run *r, uint8_t pub[32], uint8_t sig[64], struct sb_err *err)
 {
 	uint8_t sec[64];
@@ -105,7 +123,9 @@ static int make_plan(struct run *r, uint8_t pub[32], uint8_t sig[64], struct sb_
 		why = SB_FAIL_PROVIDER;
 		k = cli_bundle_open(&r->dirs.d, pub, sec, &r->bundle, err);
 	}
-	if (k == 0)
+	if (k == 0 && r->opt.plan)
+		k = plan_again(&r->opt, &r->dirs.d, r->bundle, pub, &r->plan, &why, err);
+	else if (k == 0)
 		k = plan_make(&in, &r->dirs.d, r->bundle, pub, &r->plan, &why, err);
 	if (k == 0 && !r->opt.dry_run) {
 		why = SB_FAIL_PLAN;
@@ -113,10 +133,13 @@ static int make_plan(struct run *r, uint8_t pub[32], uint8_t sig[64], struct sb_
 	}
 	if (k == 0) {
 		why = SB_FAIL_PLAN;
+		(void)snprintf(r->program, sizeof(r->program), "%.200s", r->plan->argv[0]);
 		k = sb_plan_write(r->plan, &r->plan_bytes, &r->plan_len, err);
 	}
 	if (k == 0)
 		sb_sign(r->plan_bytes, r->plan_len, sec, sig);
+	if (k == 0)
+		k = make_file(r, pub, sig, err);
 	sb_wipe(sec, sizeof(sec));
 	return k < 0 ? fail(r, why, err, k) : 0;
 }
@@ -395,6 +418,9 @@ static int run_session(struct run *r, const uint8_t pub[32], const uint8_t sig[6
 		k = sb_io_set(r->loop, &r->sock_io, r->sock, EPOLLIN, on_message, r);
 	if (k == 0)
 		k = send_start(r, pub, sig, err);
+	/* while the others start: syncing takes its time. Without a record nothing goes on. */
+	if (k == 0)
+		k = plan_store_put(&r->dirs.d, r->plan->session, r->file, r->file_len, err);
 	if (k == 0)
 		k = sb_loop_run(r->loop);
 	return k;
@@ -438,6 +464,7 @@ static void finish(struct run *r, struct sb_err *err)
 	r->loop = sb_loop_free(r->loop);
 	r->bundle = sb_bundle_free(r->bundle);
 	free(r->plan_bytes);
+	free(r->file);
 	conf_done(&r->conf);
 }
 
@@ -466,12 +493,12 @@ static int status_of(const struct run *r, const char **text, char *buf, size_t c
 		}
 		return 128 + (int)(x->value & 127);
 	case SB_EXIT_NOT_FOUND:
-		(void)snprintf(buf, cap, "%.200s: not found in the sandbox", r->opt.argv[0]);
+		(void)snprintf(buf, cap, "%.200s: not found in the sandbox", r->program);
 		*text = buf;
 		return SB_EXIT_NO_PROGRAM;
 	case SB_EXIT_NOT_EXEC:
 		(void)snprintf(buf, cap, "%.200s: cannot be executed in the sandbox: %s",
-			       r->opt.argv[0], strerror((int)x->value));
+			       r->program, strerror((int)x->value));
 		*text = buf;
 		return SB_EXIT_CANNOT_EXEC;
 	default:
@@ -507,10 +534,8 @@ static int report(const struct run *r)
 
 static int dry_run(const struct run *r)
 {
-	int k = sb_fd_write_all(STDOUT_FILENO, r->plan_bytes, r->plan_len);
+	int k = sb_fd_write_all(STDOUT_FILENO, r->file, r->file_len);
 
-	if (k == 0)
-		k = sb_fd_write_all(STDOUT_FILENO, "\n", 1);
 	if (k < 0)
 		cli_error("cannot write the plan to standard output: %s", strerror(-k));
 	return k < 0 ? SB_EXIT_INTERNAL : SB_EXIT_OK;
@@ -561,7 +586,7 @@ int cmd_run(int argc, char **argv)
 		(void)fail(&r, SB_FAIL_INTERNAL, &err, k);
 	if (k == 0 && (k = cli_dirs_init(&r.dirs, &err)) < 0)
 		(void)fail(&r, SB_FAIL_INTERNAL, &err, k);
-	if (k == 0)
+	if (k == 0 && !r.opt.plan)
 		k = load(&r, &err);
 	if (k == 0)
 		k = make_plan(&r, pub, sig, &err);

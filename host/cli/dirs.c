@@ -12,8 +12,6 @@
 #include "base/fd.h"
 #include "crypto/crypto.h"
 
-#define KEY_NAME "host.ed25519"
-
 static int join(char *out, size_t cap, const char *a, const char *b, struct sb_err *err)
 {
 	int n = snprintf(out, cap, "%s%s", a, b);
@@ -162,7 +160,7 @@ int cli_dirs_init(struct cli_dirs *ret, struct sb_err *err)
 
 static int load_key(int dir, uint8_t sec[64], struct sb_err *err)
 {
-	sb_autofd int fd = openat(dir, KEY_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	sb_autofd int fd = openat(dir, CLI_KEY_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	struct stat st;
 	int r;
 
@@ -173,10 +171,10 @@ static int load_key(int dir, uint8_t sec[64], struct sb_err *err)
 	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077) != 0 ||
 	    st.st_size != 64)
 		return sb_err_set(err, -EPERM,
-				  "the signing key keys/" KEY_NAME " must be a file of 64 bytes, "
+				  "the signing key keys/" CLI_KEY_NAME " must be a file of 64 bytes, "
 				  "mode 0600, owned by the caller; move it away to make a new one");
 	r = sb_fd_read_all(fd, sec, 64);
-	return r < 0 ? sb_err_set(err, r, "cannot read keys/" KEY_NAME ": %s", strerror(-r)) : 0;
+	return r < 0 ? sb_err_set(err, r, "cannot read keys/" CLI_KEY_NAME ": %s", strerror(-r)) : 0;
 }
 
 int cli_host_key(const struct sb_dirs *d, uint8_t pub[32], uint8_t sec[64], struct sb_err *err)
@@ -196,9 +194,9 @@ int cli_host_key(const struct sb_dirs *d, uint8_t pub[32], uint8_t sec[64], stru
 	r = load_key(dir, sec, err);
 	if (r == -ENOENT) {
 		sb_sign_keypair(pub, sec);
-		r = sb_fd_write_file(dir, KEY_NAME, sec, 64, 0600);
+		r = sb_fd_write_file(dir, CLI_KEY_NAME, sec, 64, 0600);
 		if (r < 0)
-			return sb_err_set(err, r, "cannot write %s/" KEY_NAME ": %s", path,
+			return sb_err_set(err, r, "cannot write %s/" CLI_KEY_NAME ": %s", path,
 					  strerror(-r));
 		/* two first runs at once: both use what is on disk now */
 		r = load_key(dir, sec, err);
@@ -208,6 +206,6 @@ int cli_host_key(const struct sb_dirs *d, uint8_t pub[32], uint8_t sec[64], stru
 	sb_sign_public(sec, pub);
 	memcpy(check, sec + 32, 32); /* libsodium's form: seed, then the public key */
 	if (!sb_equal_ct(check, pub, 32))
-		return sb_err_set(err, -EPERM, "the signing key %s/" KEY_NAME " is damaged", path);
+		return sb_err_set(err, -EPERM, "the signing key %s/" CLI_KEY_NAME " is damaged", path);
 	return 0;
 }

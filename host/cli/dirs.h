@@ -18,6 +18,7 @@ struct cli_dirs {
 /* Fill and create. Return: 0; -errno with the text in @err. */
 SB_MUST_CHECK int cli_dirs_init(struct cli_dirs *ret, struct sb_err *err);
 
+#define CLI_KEY_NAME "host.ed25519" /* in <state>/keys */
 /* Load the host's signing key, making it on first use. Return: 0; -errno. */
 SB_MUST_CHECK int cli_host_key(const struct sb_dirs *d, uint8_t pub[32], uint8_t sec[64],
 			       struct sb_err *err);

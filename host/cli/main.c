@@ -75,6 +75,8 @@ struct command {
 static const struct command commands[] = {
 	{ "run", cmd_run, "run a program in a sandbox" },
 	{ "net", cmd_net, "show what a running session reaches, or change it" },
+	{ "plan", cmd_plan, "show, compare and verify signed plans" },
+	{ "key", cmd_key, "keys that plans are signed with" },
 	{ "doctor", cmd_doctor, "tell what this machine can do and what is missing" },
 	{ "bundle", cmd_bundle, "make, sign and verify what the guest is made of" },
 	{ "gc", cmd_gc, "clear the remains of sessions that ended badly" },

@@ -171,6 +171,8 @@ enum {
 	O_JSON,
 	O_KEEP,
 	O_DRY,
+	O_PLAN,
+	O_VALID,
 	O_HELP,
 	O_END
 };
@@ -223,7 +225,10 @@ static const struct cli_option run_table[] = {
 	{ "separate-stderr", 0, NULL, "with a terminal: keep stderr apart", O_SEPARATE },
 	{ "json", 0, NULL, "print one JSON event a line", O_JSON },
 	{ "keep", 0, NULL, "keep the session's directory for inspection", O_KEEP },
-	{ "dry-run", 0, NULL, "print the plan and start nothing", O_DRY },
+	{ "dry-run", 0, NULL, "print the signed plan and start nothing", O_DRY },
+	{ "valid-for", 0, "TIME", "with --dry-run: how long the plan may be run (default 5m)",
+	  O_VALID },
+	{ "plan", 0, "FILE|SESSION", "run a plan that was reviewed, as it is", O_PLAN },
 	{ "help", 'h', NULL, "this text", O_HELP },
 };
 
@@ -434,6 +439,16 @@ static int take(struct run_options *o, int id, const char *v, struct sb_err *err
 	case O_DRY:
 		o->dry_run = true;
 		break;
+	case O_PLAN:
+		o->plan = v;
+		break;
+	case O_VALID:
+		if (sb_num_duration_ms(v, &n) < 0 || n < 1000)
+			r = sb_err_set(err, -EINVAL,
+				       "--valid-for \"%.60s\": must be a time such as 10m, 12h, 30d",
+				       v);
+		o->valid_s = n / 1000;
+		break;
 	case O_HELP:
 		o->help = true;
 		break;
@@ -489,6 +504,22 @@ static int check_words(const struct run_options *o, struct sb_err *err)
 	return 0;
 }
 
+/* A reviewed plan says everything but what this run looks like from outside. */
+static int check_plan(const struct run_options *o, bool command, struct sb_err *err)
+{
+	const uint64_t may = 1ULL << O_PLAN | 1ULL << O_ENV | 1ULL << O_KERNEL | 1ULL << O_JSON |
+			     1ULL << O_KEEP | 1ULL << O_HELP;
+
+	if (command)
+		return sb_err_set(err, -EINVAL, "--plan runs the plan's own command: give none");
+	for (int id = 1; id < O_END; id++)
+		if ((o->given & ~may) >> id & 1)
+			return sb_err_set(err, -EINVAL,
+					  "--plan runs a plan as it is: --%s cannot be given with it",
+					  option_name(id));
+	return 0;
+}
+
 int run_options_parse(int argc, char **argv, struct run_options *ret, struct sb_err *err)
 {
 	struct run_options o = { .net_connections = 512,
@@ -516,6 +547,13 @@ int run_options_parse(int argc, char **argv, struct run_options *ret, struct sb_
 		*ret = o;
 		return 0;
 	}
+	if (o.plan) {
+		*ret = o;
+		return check_plan(&o, at < argc, err);
+	}
+	if (o.valid_s && !o.dry_run)
+		return sb_err_set(err, -EINVAL, "--valid-for goes with --dry-run: a plan that is run "
+						"at once must be up within minutes");
 	if (at >= argc)
 		return sb_err_set(err, -EINVAL,
 				  "no program to run; write: sendbox run [options] -- PROGRAM "

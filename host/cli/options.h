@@ -68,6 +68,8 @@ struct run_options {
 	const char *profile;   /* strict, default, build */
 	bool no_config;
 	bool trust_config;
+	const char *plan;      /* --plan FILE|SESSION */
+	uint64_t valid_s;      /* --valid-for; 0 = not given */
 	bool interactive;
 	bool separate_stderr;
 	bool json;

@@ -68,7 +68,7 @@ static int env_set(struct sb_plan *p, const char *name, size_t len, const char *
 	return r < 0 ? oom(err) : 0;
 }
 
-static int set_base(struct sb_plan *p, bool proxy_env, struct sb_err *err)
+int plan_base_env(struct sb_plan *p, bool proxy_env, struct sb_err *err)
 {
 	const struct {
 		const char *name;
@@ -147,7 +147,7 @@ int plan_set_env(struct sb_plan *p, const struct plan_input *in, struct sb_err *
 {
 	bool proxy = plan_net_mode(in) != SB_NET_NONE &&
 		     conf_bool(in, "policy.network.proxy_env", false);
-	int r = set_base(p, proxy, err);
+	int r = plan_base_env(p, proxy, err);
 
 	if (r == 0)
 		r = set_configured(p, in, err);

@@ -17,7 +17,6 @@
 #include "provider/executable.h"
 #include "wire/ipc.h"
 
-#define START_DEADLINE_S 300
 #define DEFAULT_PIDS 4096
 
 static int oom(struct sb_err *err)
@@ -146,8 +145,7 @@ static int set_defaults(struct sb_plan *p, const struct plan_input *in, struct s
 	return p->provider_asked && p->host_version ? 0 : oom(err);
 }
 
-/* Every program of ours that the host will start, by content; prepare() adds the others. */
-static int set_executables(struct sb_plan *p, const struct sb_dirs *dirs, struct sb_err *err)
+int plan_set_executables(struct sb_plan *p, const struct sb_dirs *dirs, struct sb_err *err)
 {
 	bool vm = p->provider == SB_PROVIDER_MICROVM;
 	const struct {
@@ -172,8 +170,8 @@ static int set_executables(struct sb_plan *p, const struct sb_dirs *dirs, struct
 }
 
 /* Which guest this is, for the reader of the plan. */
-static int set_bundle(struct sb_plan *p, const struct sb_bundle *b, const uint8_t pub[32],
-		      struct sb_err *err)
+int plan_set_bundle(struct sb_plan *p, const struct sb_bundle *b, const uint8_t pub[32],
+		    struct sb_err *err)
 {
 	bool local = memcmp(b->key, pub, sizeof(b->key)) == 0;
 
@@ -207,12 +205,12 @@ int plan_make(const struct plan_input *in, const struct sb_dirs *dirs,
 		return oom(err);
 	sb_random(p->session, sizeof(p->session));
 	p->created_unix_s = (uint64_t)time(NULL);
-	p->expires_unix_s = p->created_unix_s + START_DEADLINE_S;
+	p->expires_unix_s = p->created_unix_s + (in->opt->valid_s ? in->opt->valid_s : PLAN_START_S);
 	r = set_provider(p, in, err);
 	if (r == 0)
 		r = set_defaults(p, in, err);
 	if (r == 0)
-		r = set_bundle(p, bundle, pub, err);
+		r = plan_set_bundle(p, bundle, pub, err);
 	if (r == 0)
 		r = plan_set_mounts(p, in, dirs, &project, err);
 	if (r == 0)
@@ -246,7 +244,7 @@ int plan_make(const struct plan_input *in, const struct sb_dirs *dirs,
 	r = provider->prepare(dirs, kernel, bundle, pub, p, err);
 	if (r < 0)
 		return r;
-	r = set_executables(p, dirs, err);
+	r = plan_set_executables(p, dirs, err);
 	if (r < 0)
 		return r;
 	set_limits(p, in);

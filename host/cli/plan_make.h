@@ -5,6 +5,8 @@
 #include "plan_conf.h"
 #include "provider/provider.h"
 
+#define PLAN_START_S 300 /* a session must be up so soon after its plan was made */
+
 /*
  * plan_make - fill a plan, the provider's parts included (its prepare runs)
  * @bundle: verified; the guest is made of it

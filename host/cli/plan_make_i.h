@@ -18,6 +18,8 @@ SB_MUST_CHECK int plan_set_terminal(struct sb_plan *p, const struct plan_input *
 				    struct sb_err *err);
 SB_MUST_CHECK int plan_set_env(struct sb_plan *p, const struct plan_input *in,
 			       struct sb_err *err);
+/* What every command gets. @proxy_env: and the variables of the proxy */
+SB_MUST_CHECK int plan_base_env(struct sb_plan *p, bool proxy_env, struct sb_err *err);
 /* The value of a variable, borrowed; NULL = not set. */
 const char *plan_env_get(const struct sb_plan *p, const char *name);
 SB_MUST_CHECK int plan_set_argv(struct sb_plan *p, char **argv, struct sb_err *err);
@@ -36,5 +38,17 @@ SB_MUST_CHECK int plan_set_guards(struct sb_plan *p, const struct plan_input *in
 /* The files that the plan was made from, and the digest of what they say together. */
 SB_MUST_CHECK int plan_set_parts(struct sb_plan *p, const struct plan_input *in,
 				 struct sb_err *err);
+/* Every program of ours that the host will start, by content; prepare() adds the others. */
+SB_MUST_CHECK int plan_set_executables(struct sb_plan *p, const struct sb_dirs *dirs,
+				       struct sb_err *err);
+SB_MUST_CHECK int plan_set_bundle(struct sb_plan *p, const struct sb_bundle *b,
+				  const uint8_t pub[32], struct sb_err *err);
+/*
+ * plan_renew_mounts - for a plan that was made earlier or elsewhere: the identities that its image
+ * and folders have here and now, after the checks of plan_set_mounts
+ * @project: of the folder that the working directory is in
+ */
+SB_MUST_CHECK int plan_renew_mounts(struct sb_plan *p, const struct sb_dirs *d,
+				    struct stat *project, struct sb_err *err);
 
 #endif

@@ -311,6 +311,53 @@ int plan_set_image(struct sb_plan *p, const struct plan_input *in, const struct 
 	return 0;
 }
 
+static int renew_one(const struct sb_plan *p, struct sb_plan_mount *m, const struct sb_dirs *d,
+		     struct stat *st, struct sb_err *err)
+{
+	sb_autofree char *real = NULL;
+	int r = locate("folder of the plan", m->host, &real, st, err);
+
+	if (r == 0)
+		r = check_state_dirs(real, d, err);
+	if (r == 0)
+		r = check_beneath(p, real, err);
+	if (r < 0)
+		return r;
+	if (strcmp(real, m->host) != 0)
+		return sb_err_set(err, -ESTALE,
+				  "plan refused: \"%.200s\" is a link to \"%.200s\" here", m->host,
+				  real);
+	m->file = S_ISREG(st->st_mode);
+	m->dev = st->st_dev;
+	m->ino = st->st_ino;
+	return 0;
+}
+
+int plan_renew_mounts(struct sb_plan *p, const struct sb_dirs *d, struct stat *project,
+		      struct sb_err *err)
+{
+	struct sb_plan_mount image = { .host = p->image_path };
+	const char *at = plan_project(p);
+	struct stat st;
+	int r = 0;
+
+	*project = (struct stat){ .st_uid = geteuid(), .st_gid = getegid() };
+	for (size_t i = 0; r == 0 && i < p->n_mounts; i++) {
+		r = renew_one(p, &p->mounts[i], d, &st, err);
+		if (r == 0 && strcmp(p->mounts[i].guest, at) == 0)
+			*project = st;
+	}
+	if (r == 0 && p->image == SB_IMAGE_DIR) {
+		r = renew_one(p, &image, d, &st, err);
+		p->image_dev = image.dev;
+		p->image_ino = image.ino;
+		if (r == 0 && image.file)
+			r = sb_err_set(err, -ENOTDIR, "image \"%.300s\": not a directory",
+				       p->image_path);
+	}
+	return r;
+}
+
 /*
  * A guest must not be able to fill the host's disk: unless told otherwise, what a session may add
  * to a shared folder is half of what is free when the plan is made.

@@ -109,8 +109,9 @@ def main():
     top = work + "/share"
     os.mkdir(top)
     make_tree(top)
-    plan = json.loads(subprocess.run([sendbox, "run", "--accel", "tcg", "--project", top, "--dry-run", "--", "true"], capture_output=True,
-                                     text=True, check=True).stdout)
+    signed = subprocess.run([sendbox, "run", "--accel", "tcg", "--project", top, "--dry-run", "--", "true"], capture_output=True,
+                            text=True, check=True).stdout
+    plan = json.loads(json.loads(signed)["plan"])
     kernel = cache() + "/kernels-elf/" + plan["kernel_sha256"] + ".elf"
     ird = initrd(work, plan["kernel_release"])
     with open(work + "/tsc.c", "w", encoding="ascii") as f:

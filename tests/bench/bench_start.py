@@ -114,7 +114,7 @@ def namespace_peers(work):
 def bench_microvm(work):
     elf = subprocess.run([sendbox, "run", "--accel", "tcg", "--dry-run", "--", "true"], capture_output=True, text=True,
                          check=True)
-    plan = json.loads(elf.stdout)
+    plan = json.loads(json.loads(elf.stdout)["plan"])
     cache = (os.environ.get("SENDBOX_HOME", "") and os.environ["SENDBOX_HOME"] + "/cache") or \
         os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")) + "/sendbox"
     kernel = cache + "/kernels-elf/" + plan["kernel_sha256"] + ".elf"
