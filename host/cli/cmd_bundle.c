@@ -275,9 +275,11 @@ static int run_build(struct request *q, json_t *result, struct sb_err *err)
 		return from;
 	q->status = SB_EXIT_OUTPUT;
 	if (mkdir(q->output, 0755) < 0)
-		return sb_err_set(err, -errno, errno == EEXIST
-				  ? "%.300s is there already (%s): choose another --output"
-				  : "cannot make %.300s: %s", q->output, strerror(errno));
+		return errno == EEXIST
+			       ? sb_err_set(err, -EEXIST, "%.300s is there already: choose another "
+					    "--output", q->output)
+			       : sb_err_set(err, -errno, "cannot make %.300s: %s", q->output,
+					    strerror(errno));
 	out = open(q->output, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	r = out < 0 || fchmod(out, 0755) < 0
 		    ? sb_err_set(err, -errno, "cannot open %.300s: %s", q->output, strerror(errno))

@@ -149,10 +149,14 @@ static int read_signature(int dirfd, uint8_t key[32], uint8_t sig[64], struct sb
 {
 	sb_autofree char *text = NULL;
 	size_t len;
-	int r = read_small(dirfd, SB_BUNDLE_SIGNATURE, SB_BUNDLE_SIGNATURE_LEN, &text, &len, err);
+	struct sb_err why = { 0 };
+	int r = read_small(dirfd, SB_BUNDLE_SIGNATURE, SB_BUNDLE_SIGNATURE_LEN, &text, &len, &why);
 
+	if (r == -ENOENT)
+		return sb_err_set(err, r, "bundle refused: it is not signed (no " SB_BUNDLE_SIGNATURE
+				  "); its publisher signs it with: sendbox bundle sign");
 	if (r < 0)
-		return r;
+		return sb_err_set(err, r, "%s", why.text);
 	if (len != SB_BUNDLE_SIGNATURE_LEN || sb_bundle_signature_parse(text, key, sig) < 0)
 		return refuse(err, -EBADMSG, SB_BUNDLE_SIGNATURE, "is malformed");
 	return 0;

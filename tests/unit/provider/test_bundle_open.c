@@ -242,7 +242,7 @@ TEST(kinds_of_files)
 		(void)snprintf(real, sizeof(real), "%s/%s", bundle, files[f]);
 		(void)snprintf(other, sizeof(other), "%s/other", top);
 		REQUIRE(rename(real, other) == 0);
-		refused(__LINE__, -ENOENT, files[f]);
+		refused(__LINE__, -ENOENT, files[f]); /* manifest.sig too is named */
 		REQUIRE(symlink(other, real) == 0);
 		refused(__LINE__, -EPERM, "symbolic link");
 		REQUIRE(unlink(real) == 0 && link(other, real) == 0);
