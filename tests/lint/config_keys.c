@@ -1,0 +1,201 @@
+/* config_keys md|man: the tables of docs/configuration.md and sendbox.yaml(5), from the key table. */
+#include <stdio.h>
+#include <string.h>
+
+#include "config/config.h"
+
+static void words(FILE *f, const struct cfg_key *k)
+{
+	for (const char *w = k->words; *w;) {
+		size_t n = strcspn(w, "|");
+
+		(void)fprintf(f, "%s%.*s%s", w == k->words ? "" : ", ", (int)(n - (*w == '!')),
+			      w + (*w == '!'), *w == '!' ? " (not yet)" : "");
+		w += n + (w[n] == '|');
+	}
+}
+
+/* A limit as people say it. */
+static void amount(FILE *f, const struct cfg_key *k, int64_t v)
+{
+	static const struct {
+		int64_t size;
+		const char *name;
+	} sizes[] = { { 1LL << 40, "TiB" }, { 1LL << 20, "MiB" }, { 1, "B" } },
+	  times[] = { { 86400000, "days" }, { 1, "ms" } };
+
+	if (v == 0 || k->type == CFG_T_INT) {
+		(void)fprintf(f, "%lld", (long long)v);
+	} else if (k->type == CFG_T_SIZE) {
+		size_t i = 0;
+
+		while (v % sizes[i].size != 0)
+			i++;
+		(void)fprintf(f, "%lld %s", (long long)(v / sizes[i].size), sizes[i].name);
+	} else {
+		size_t i = v % times[0].size == 0 ? 0 : 1;
+
+		(void)fprintf(f, "%lld %s", (long long)(v / times[i].size), times[i].name);
+	}
+}
+
+static void range(FILE *f, const struct cfg_key *k)
+{
+	if (k->max >= INT64_MAX) {
+		(void)fprintf(f, " from ");
+		amount(f, k, k->min);
+		return;
+	}
+	(void)fprintf(f, " ");
+	amount(f, k, k->min);
+	(void)fprintf(f, "..");
+	amount(f, k, k->max);
+}
+
+static void type(FILE *f, const struct cfg_key *k)
+{
+	switch (k->type) {
+	case CFG_T_BOOL:
+		(void)fprintf(f, "true, false");
+		break;
+	case CFG_T_INT:
+		(void)fprintf(f, "number");
+		range(f, k);
+		break;
+	case CFG_T_SIZE:
+		(void)fprintf(f, "size");
+		range(f, k);
+		break;
+	case CFG_T_DURATION:
+		(void)fprintf(f, "time");
+		range(f, k);
+		break;
+	case CFG_T_ENUM:
+		words(f, k);
+		break;
+	case CFG_T_STR:
+	case CFG_T_PATH:
+		(void)fprintf(f, "%s, at most %lld bytes", k->type == CFG_T_STR ? "text" : "path",
+			      (long long)k->max);
+		break;
+	case CFG_T_LIST:
+		(void)fprintf(f, "list of ");
+		if (k->min > 0)
+			(void)fprintf(f, "%lld..", (long long)k->min);
+		else
+			(void)fprintf(f, "at most ");
+		(void)fprintf(f, "%lld", (long long)k->max);
+		break;
+	case CFG_T_MAP:
+		(void)fprintf(f, "map");
+		break;
+	case CFG_T_TABLE:
+		(void)fprintf(f, "map of names, at most %lld", (long long)k->max);
+		break;
+	case CFG_T_NULL:
+		(void)fprintf(f, "null");
+		break;
+	case CFG_T_ANY:
+	default:
+		(void)fprintf(f, "anything");
+		break;
+	}
+	if (k->required)
+		(void)fprintf(f, "; required");
+}
+
+static void neutral(FILE *f, const struct cfg_key *k)
+{
+	if (!k->neutral)
+		(void)fprintf(f, "nothing");
+	else if (strcmp(k->neutral, "*") == 0)
+		(void)fprintf(f, "any: alone it asks for nothing");
+	else
+		(void)fprintf(f, "`%s`", k->neutral);
+}
+
+static const char *merging(const struct cfg_key *k)
+{
+	switch (k->merge) {
+	case CFG_M_GROW:
+		return " Only grows.";
+	case CFG_M_ALLOW:
+		return " Grows; under a lock it is narrowed.";
+	case CFG_M_FIXED:
+		return " Grows; under a lock it stays.";
+	case CFG_M_INNERMOST:
+	default:
+		return "";
+	}
+}
+
+/* A bar would end the cell. */
+static void cell(const char *s)
+{
+	for (; *s; s++)
+		(void)printf(*s == '|' ? "\\%c" : "%c", *s);
+}
+
+static void markdown(bool later)
+{
+	(void)printf(later ? "| Key | Type | Accepted today | |\n|---|---|---|---|\n"
+			   : "| Key | Type | Default | Meaning | What changes |\n|---|---|---|---|---|\n");
+	for (size_t i = 0; i < cfg_n_keys; i++) {
+		const struct cfg_key *k = &cfg_keys[i];
+
+		if ((k->state == CFG_NOT_YET) != later)
+			continue;
+		(void)printf("| `%s` | ", k->path);
+		type(stdout, k);
+		(void)printf(" | ");
+		if (later) {
+			neutral(stdout, k);
+			(void)printf(" | %s |\n", k->help);
+			continue;
+		}
+		if (k->fallback)
+			(void)printf("`%s`", k->fallback);
+		(void)printf(" | ");
+		cell(k->help);
+		(void)printf(".%s | ", merging(k));
+		cell(k->acts);
+		(void)printf(" |\n");
+	}
+}
+
+static void manual(void)
+{
+	for (size_t i = 0; i < cfg_n_keys; i++) {
+		const struct cfg_key *k = &cfg_keys[i];
+
+		if (k->state == CFG_NOT_YET || k->type == CFG_T_MAP || strstr(k->path, "[]") ||
+		    strchr(k->path, '*'))
+			continue;
+		(void)printf(".It Cm %s : Em ", k->path);
+		type(stdout, k);
+		(void)printf("\n%c%s.\n", k->help[0] >= 'a' && k->help[0] <= 'z' ? k->help[0] - 0x20
+										  : k->help[0],
+			     k->help + 1);
+		if (k->fallback)
+			(void)printf("Default: %s.\n", k->fallback);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 2 && strcmp(argv[1], "man") == 0) {
+		manual();
+		return 0;
+	}
+	if (argc == 2 && strcmp(argv[1], "md") == 0) {
+		markdown(false);
+		(void)printf("\n## Not available yet\n\n"
+			     "These are known, so that a file of the earlier system can be read. A value that "
+			     "asks for something is refused with its line; `sendbox config migrate` makes it "
+			     "a comment.\n\n");
+		markdown(true);
+		return 0;
+	}
+	(void)fprintf(stderr, "usage: config_keys md|man\n");
+	return 2;
+}
