@@ -125,3 +125,54 @@ TEST(initramfs)
 	(void)close(top);
 	CHECK_EQ(sb_rmtree(AT_FDCWD, dir), 0);
 }
+
+/* Made, signed, opened, read with each call failing once: no leak, and never half a success. */
+TEST(bundle)
+{
+	struct sb_bundle_trust t = { .n_keys = 1 };
+	uint8_t pub[32];
+	uint8_t sec[64];
+	char path[128];
+	int top = fresh_dir();
+	int fds;
+
+	REQUIRE(top >= 0);
+	(void)snprintf(path, sizeof(path), "%s/b", dir);
+	t_bundle_key(pub, sec);
+	t.keys = pub;
+	fds = t_open_fds();
+	T_EVERY_FAULT(n)
+	{
+		struct sb_bundle *b = NULL;
+		struct sb_err err = { 0 };
+		char *text = NULL;
+		size_t len;
+		bool fired;
+		int at = -1;
+		int r;
+
+		t_fault_arm(n);
+		r = t_bundle_make(path, "program", 7, 1, sec, &err);
+		if (r == 0)
+			at = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (r == 0)
+			r = sb_bundle_open(at, &t, &b, &err);
+		if (r == 0)
+			r = sb_bundle_read(b, SB_BUNDLE_GUEST, &text, &len, &err);
+		fired = t_fault_fired();
+		t_fault_disarm();
+		CHECK((r == 0) == (text != NULL));
+		CHECK(r == 0 || !fired || err.code < 0 || at < 0);
+		free(text);
+		(void)sb_bundle_free(b);
+		sb_fd_close(&at);
+		CHECK_EQ(t_open_fds(), fds);
+		CHECK_EQ(sb_rmtree(top, "b"), 0);
+		if (!fired) {
+			CHECK_EQ(r, 0);
+			break;
+		}
+	}
+	(void)close(top);
+	CHECK_EQ(sb_rmtree(AT_FDCWD, dir), 0);
+}
