@@ -7,7 +7,9 @@
 /* Exit statuses of sendbox itself; documented in sendbox(1). */
 enum sb_exit {
 	SB_EXIT_OK = 0,
+	SB_EXIT_NO = 1, /* an answer: denied, a test that failed, a part that is not ready */
 	SB_EXIT_USAGE = 2,
+	SB_EXIT_WRITE = 4,
 	SB_EXIT_OUTPUT = 4, /* the result cannot be written, or is there already */
 	SB_EXIT_PLAN_REFUSED = 120,
 	SB_EXIT_PROVIDER = 121,
@@ -26,6 +28,9 @@ int cmd_bundle(int argc, char **argv);
 int cmd_net(int argc, char **argv);
 int cmd_plan(int argc, char **argv);
 int cmd_key(int argc, char **argv);
+int cmd_init(int argc, char **argv);
+int cmd_config(int argc, char **argv);
+int cmd_policy(int argc, char **argv);
 
 /* Print "sendbox: TEXT" on stderr with control characters escaped. */
 void cli_error(const char *fmt, ...) SB_PRINTF(1, 2);

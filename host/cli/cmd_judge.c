@@ -311,7 +311,8 @@ int cmd_judge_start(const struct sb_plan *plan, bool terminal, struct sb_err *er
 	if (r == 0)
 		r = cmd_judge_decide(&j, (const char *const *)plan->argv, &a, err);
 	if (r == 0 && a.found && a.verdict.action == SB_CMD_DENY)
-		r = sb_err_set(err, -EACCES, "%.500s", a.text);
+		r = sb_err_set(err, -EACCES, "%.500s",
+			       a.text + (strncmp(a.text, "sendbox: ", 9) == 0 ? 9 : 0));
 	if (r == 0 && a.found && a.verdict.action == SB_CMD_ASK)
 		r = ask(plan, &a, terminal, err);
 	cmd_judge_close(&j);

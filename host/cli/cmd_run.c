@@ -152,6 +152,10 @@ static int load(struct run *r, struct sb_err *err)
 
 	if (k == -EBADMSG) {
 		conf_problem_text(&r->conf.problems, text, sizeof(text));
+		if (!r->opt.json) {
+			problems_print(&r->conf.problems);
+			(void)snprintf(text, sizeof(text), "nothing was started");
+		}
 		(void)sb_err_set(err, k, "%s", text);
 	}
 	if (k == 0)
@@ -562,6 +566,18 @@ static void tell_summary(const struct run *r, bool unused)
 			  SB_HOST_NAME ", and localhost is the sandbox itself");
 }
 
+static void tell_open(const struct run *r)
+{
+	const struct plan_input in = { .opt = &r->opt,
+				       .conf = &r->conf.loaded,
+				       .line = &r->conf.line };
+	const struct cfg_value *v = conf_set(&in, "policy.network.mode");
+	char where[600];
+
+	conf_where(&in, v ? v : conf_set(&in, "policy.network.default_action"), where, sizeof(where));
+	cli_error("%s: the network is not filtered, every public name and address is in reach", where);
+}
+
 int cmd_run(int argc, char **argv)
 {
 	struct run r = { .sock = -1,
@@ -603,8 +619,7 @@ int cmd_run(int argc, char **argv)
 			cli_error("runtime namespace shares the host's kernel: weaker than a "
 				  "virtual machine");
 		if (r.plan->net.mode == SB_NET_OPEN)
-			cli_error("--no-network-filter: the network is not filtered, every public "
-				  "name and address is in reach");
+			tell_open(&r);
 		if (r.plan->test_root && !r.opt.json)
 			cli_error("SENDBOX_TEST_GUEST_ROOT is set: the command runs as root of the "
 				  "guest");

@@ -74,6 +74,9 @@ struct command {
 
 static const struct command commands[] = {
 	{ "run", cmd_run, "run a program in a sandbox" },
+	{ "init", cmd_init, "write a .sendbox.yaml for this folder" },
+	{ "config", cmd_config, "check and explain the configuration, accept a project's file" },
+	{ "policy", cmd_policy, "show the rules, or ask what they say to a command or connection" },
 	{ "net", cmd_net, "show what a running session reaches, or change it" },
 	{ "plan", cmd_plan, "show, compare and verify signed plans" },
 	{ "key", cmd_key, "keys that plans are signed with" },

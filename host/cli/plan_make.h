@@ -19,4 +19,11 @@ SB_MUST_CHECK int plan_make(const struct plan_input *in, const struct sb_dirs *d
 			    const struct sb_bundle *bundle, const uint8_t pub[32],
 			    struct sb_plan **ret, uint32_t *ret_fail, struct sb_err *err);
 
+/*
+ * plan_policy_make - what the configuration decides, without a runtime, a bundle or a terminal: not
+ * complete, so not to be run; for looking at and asking
+ */
+SB_MUST_CHECK int plan_policy_make(const struct plan_input *in, const struct sb_dirs *dirs,
+				   struct sb_plan **ret, struct sb_err *err);
+
 #endif

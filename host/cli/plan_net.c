@@ -120,6 +120,7 @@ struct adding {
 	struct sb_err *err;
 	bool deny;
 	const struct plan_net_env *env;
+	const char *from; /* FILE:LINE that names a group; NULL = none to tell */
 };
 
 static int add_rule(void *arg, const struct sb_net_rule *r)
@@ -184,8 +185,14 @@ static int parse_rule(struct adding *a, const char *text, size_t len, const char
 
 static int on_group_rule(void *arg, const char *rule, const char *from, struct sb_err *err)
 {
+	const struct adding *a = arg;
+	char both[256];
+
 	(void)err; /* the same as in @arg */
-	return parse_rule(arg, rule, strlen(rule), from);
+	if (!a->from)
+		return parse_rule(arg, rule, strlen(rule), from);
+	(void)snprintf(both, sizeof(both), "%.150s: %.100s", a->from, from);
+	return parse_rule(arg, rule, strlen(rule), both);
 }
 
 static const char *variable(const char *name)
@@ -199,20 +206,55 @@ static void warning(void *arg, const char *text)
 	cli_error("network: %s", text);
 }
 
+static int count_rule(void *arg, const char *rule, const char *from, struct sb_err *err)
+{
+	(void)rule;
+	(void)from;
+	(void)err;
+	++*(size_t *)arg;
+	return 0;
+}
+
+static void no_warning(void *arg, const char *text)
+{
+	(void)arg;
+	(void)text;
+}
+
+static const char *home_of(void)
+{
+	const char *home = getenv("HOME");
+	const struct passwd *pw;
+
+	if (home && home[0] == '/')
+		return home;
+	pw = getpwuid(geteuid());
+	return pw ? pw->pw_dir : "/";
+}
+
+bool plan_net_group_here(const char *word, const char *project)
+{
+	const char *const writable[] = { project, NULL };
+	const struct groups_env env = { .root = "",
+					.home = home_of(),
+					.project = project,
+					.writable = writable,
+					.getenv = variable,
+					.warn = no_warning };
+	size_t n = 0;
+
+	return groups_resolve(&env, word, strlen(word), false, count_rule, &n, NULL) == 0 && n > 0;
+}
+
 static int add_group(struct adding *a, const char *word, size_t len)
 {
 	struct groups_env env = { .root = "",
-				  .home = getenv("HOME"),
+				  .home = home_of(),
 				  .project = a->env->project,
 				  .writable = a->env->writable,
 				  .getenv = variable,
 				  .warn = warning };
-	const struct passwd *pw;
 
-	if (!env.home || env.home[0] != '/') {
-		pw = getpwuid(geteuid());
-		env.home = pw ? pw->pw_dir : "/";
-	}
 	return groups_resolve(&env, word, len, a->deny, on_group_rule, a, a->err);
 }
 
@@ -287,7 +329,8 @@ static const struct cfg_value *own_group(const struct plan_net_env *env, const c
 int plan_net_rule(const char *item, size_t len, bool deny, const char *from,
 		  const struct plan_net_env *env, struct sb_plan_net *n, struct sb_err *err)
 {
-	struct adding a = { .n = n, .err = err, .deny = deny, .env = env };
+	struct adding a = { .n = n, .err = err, .deny = deny, .env = env,
+			    .from = env->in && strncmp(from, "--", 2) != 0 ? from : NULL };
 	const struct cfg_value *own = own_group(env, item, len);
 	bool known = groups_known(item, len);
 	sb_autofree char *full = NULL;

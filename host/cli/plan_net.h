@@ -31,6 +31,9 @@ SB_MUST_CHECK int plan_net_rules(const char *list, bool deny, const char *from,
 /* Resolvers and hosts file of this machine; without @names none. The rules are there already. */
 SB_MUST_CHECK int plan_net_resolve(struct sb_plan_net *n, bool names, struct sb_err *err);
 
+/* Whether a group stands for something on this machine; the project's own files do not count. */
+bool plan_net_group_here(const char *word, const char *project);
+
 /* Whether an interface of this machine has the address. */
 bool plan_net_is_own(const struct sb_addr *a);
 

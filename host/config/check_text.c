@@ -161,7 +161,7 @@ static bool check_connect(struct check *c, const struct doc_node *n)
 {
 	struct found f = { 0 };
 
-	if (!parse_rule(c, n, false, &f))
+	if (!parse_rule(c, n, true, &f))
 		return false;
 	if (f.n != 1 || f.lo != f.hi || f.wild)
 		return bad(c, n, "must be NAME:PORT or ADDRESS:PORT");
