@@ -131,8 +131,8 @@ int doc_build_close(struct doc_build *b)
 {
 	struct doc_frame *f = &b->frames[b->depth - 1];
 	struct doc_node n = f->node;
-	const struct doc_node *child = b->stack + f->first;
 	size_t count = b->n - f->first;
+	const struct doc_node *child = count > 0 ? b->stack + f->first : NULL;
 	int r = 0;
 
 	n.n = n.kind == DOC_MAP ? count / 2 : count;

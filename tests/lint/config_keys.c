@@ -1,6 +1,12 @@
-/* config_keys md|man: the tables of docs/configuration.md and sendbox.yaml(5), from the key table. */
+/*
+ * config_keys md|man: the tables of docs/configuration.md and sendbox.yaml(5), from the key table;
+ * schema: the JSON Schema; check: for each line of stdin, a configuration as JSON, the codes of its
+ * problems in a line (for tests/unit/config/schema.py).
+ */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 
 #include "config/config.h"
 
@@ -181,6 +187,29 @@ static void manual(void)
 	}
 }
 
+static int check(void)
+{
+	char *line = NULL;
+	size_t cap = 0;
+	ssize_t n;
+
+	while ((n = getline(&line, &cap, stdin)) > 0) {
+		struct cfg_source s = { CFG_PROJECT, "/p/x.json", line, (size_t)n };
+		struct problems p = { 0 };
+		struct cfg *c = NULL;
+
+		if (cfg_compile(&s, 1, &c, &p) < 0 && p.n == 0)
+			abort();
+		for (size_t i = 0; i < p.n; i++)
+			(void)printf("%s%s", i > 0 ? " " : "", p.v[i].code);
+		(void)printf("\n");
+		c = cfg_free(c);
+		problems_done(&p);
+	}
+	free(line);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 2 && strcmp(argv[1], "man") == 0) {
@@ -196,6 +225,18 @@ int main(int argc, char **argv)
 		markdown(true);
 		return 0;
 	}
-	(void)fprintf(stderr, "usage: config_keys md|man\n");
+	if (argc == 2 && strcmp(argv[1], "schema") == 0) {
+		char *text = NULL;
+		size_t len = 0;
+
+		if (cfg_schema(&text, &len) < 0)
+			return 1;
+		(void)fwrite(text, 1, len, stdout);
+		free(text);
+		return 0;
+	}
+	if (argc == 2 && strcmp(argv[1], "check") == 0)
+		return check();
+	(void)fprintf(stderr, "usage: config_keys md|man|schema|check\n");
 	return 2;
 }
