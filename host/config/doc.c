@@ -166,6 +166,32 @@ static bool yaml_char(uint32_t c)
 }
 
 /*
+ * What libfyaml 0.7.12 crashes on: a tab before a "?" that is taken for a key ("? 5:\t?"). Keys of
+ * that kind are refused anyway; in a text the tab can be written as \t.
+ */
+static int check_tabs(struct doc_build *b, const char *bytes, size_t len)
+{
+	bool tab = false; /* in the blanks before this byte */
+	struct text_place at;
+
+	for (size_t i = 0; i < len; i++) {
+		if (bytes[i] == '?' && tab) {
+			text_place_init(&at, bytes, len);
+			text_place_to(&at, i);
+			problems_add(b->p,
+				     &(struct doc_node){ .file = b->d->file, .line = at.line,
+							 .col = at.col },
+				     "", "syntax", "a tab before a question mark: use blanks, or \\t "
+				     "in double quotes");
+			return -EBADMSG;
+		}
+		tab = bytes[i] == '\t' || (tab && (bytes[i] == ' ' || bytes[i] == '\n' ||
+						   bytes[i] == '\r'));
+	}
+	return 0;
+}
+
+/*
  * What libfyaml needs time for that grows with the square: long runs of blanks and empty lines, and
  * long directives. Nothing that people write comes near the limit.
  */
@@ -237,6 +263,8 @@ static int read_all(struct doc_build *b, const char *bytes, size_t len, enum doc
 	r = check_bytes(b, bytes, len, format);
 	if (r == 0 && format == DOC_YAML)
 		r = check_runs(b, bytes, len);
+	if (r == 0 && format == DOC_YAML)
+		r = check_tabs(b, bytes, len);
 	if (r == 0)
 		r = format == DOC_JSON ? doc_read_json(b, bytes, len) : doc_read_yaml(b, bytes, len);
 	if (r < 0 || b->n == 0)

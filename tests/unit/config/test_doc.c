@@ -48,6 +48,7 @@ TEST(yaml_refused)
 		{ "? [a]\n: b\n", "1:3 syntax", "a list" },
 		{ "? {a: b}\n: b\n", "1:3 syntax", "a map" },
 		{ "a: \"\\0\"\n", "1:4 syntax", "NUL" },
+		{ "? 5:\t?", "1:6 syntax", "a tab before a question mark" },
 		{ "a: \x01\n", "1:4 syntax", "U+0001" },
 		{ "\xc3\xa9: \xff\n", "1:4 syntax", "byte 0xff is not UTF-8" },
 		{ "a: \xed\xa0\x80\n", "1:4 syntax", "not UTF-8" },
