@@ -16,6 +16,7 @@
 
 #include "base/fd.h"
 #include "exec/filter.h"
+#include "exec/judge.h"
 #include "exec/setid.h"
 #include "os/landlock.h"
 
@@ -226,6 +227,11 @@ int sb_confine_prepare(const struct sb_plan *plan, bool vm, bool has_cgroup,
 		if (r < 0)
 			return r;
 		r = sb_filter_make(plan, 0, &c.filter, err);
+		if (r == 0 && plan->log_blocked)
+			r = sb_filter_make(plan, SB_FILTER_ASK_REFUSED |
+						 (plan->commands.scope == SB_CMD_SCOPE_TREE
+							  ? SB_FILTER_ASK_EXEC : 0),
+					   &c.asking, err);
 		if (r < 0) {
 			sb_confine_done(&c);
 			return r;
@@ -242,7 +248,9 @@ void sb_confine_done(struct sb_confine *c)
 {
 	sb_fd_close(&c->landlock);
 	free(c->filter.filter);
+	free(c->asking.filter);
 	c->filter = (struct sock_fprog){ 0 };
+	c->asking = c->filter;
 }
 
 int sb_confine_limits(const struct sb_confine *c)
@@ -298,7 +306,7 @@ int sb_confine_identity(const struct sb_confine *c)
 	return 0;
 }
 
-int sb_confine_walls(const struct sb_confine *c)
+int sb_confine_walls(const struct sb_confine *c, int judge, uint32_t cmd)
 {
 	int r;
 
@@ -312,6 +320,8 @@ int sb_confine_walls(const struct sb_confine *c)
 	/* the main filter comes last: it closes seccomp(2) */
 	if (c->setid.len > 0 && syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &c->setid) < 0)
 		return -errno;
+	if (c->asking.len > 0)
+		return sb_judge_enter(judge, cmd, &c->asking);
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &c->filter) < 0)
 		return -errno;
 	return 0;

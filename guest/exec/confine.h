@@ -25,6 +25,8 @@ struct sb_confine {
 	bool reset_oom;          /* the supervisor is protected from the OOM killer: children not */
 	int landlock;            /* ruleset, owned; -1 with root */
 	struct sock_fprog filter; /* of the plan, plain form; owned; len 0 with root */
+	/* log_blocked: installed instead, by way of the judge; owned; len 0 = not */
+	struct sock_fprog asking;
 	struct sock_fprog setid;  /* static; len 0 where no file of the host is in reach */
 	uint64_t nofile;         /* RLIMIT_NOFILE, already cut to what can be had */
 	uint64_t nproc;          /* RLIMIT_NPROC; 0 = leave: a cgroup counts */
@@ -49,10 +51,10 @@ void sb_confine_done(struct sb_confine *c);
 /*
  * Child side, in this order; async-signal-safe, raw system calls only. Return: 0; -errno.
  * sb_confine_limits needs the privileges that sb_confine_identity gives up. After sb_confine_walls
- * only exec and exit are left to do.
+ * only exec and exit are left to do. @judge, @cmd: as of sb_judge_enter; for c->asking alone.
  */
 SB_MUST_CHECK int sb_confine_limits(const struct sb_confine *c);
 SB_MUST_CHECK int sb_confine_identity(const struct sb_confine *c);
-SB_MUST_CHECK int sb_confine_walls(const struct sb_confine *c);
+SB_MUST_CHECK int sb_confine_walls(const struct sb_confine *c, int judge, uint32_t cmd);
 
 #endif

@@ -83,6 +83,9 @@ static int compose(const struct sb_plan *plan, unsigned int flags, const struct 
 
 		if (nr == -ENOENT)
 			return sb_err_set(err, -ENOENT, "there is no system call \"%.60s\"", *name);
+		if ((flags & SB_FILTER_ASK_REFUSED) && (nr == SYS_sendmsg || nr == SYS_close))
+			return sb_err_set(err, -ENOTSUP, "system call \"%s\" cannot be denied together "
+					  "with log_blocked; take one of the two away", *name);
 		if (nr >= 0)
 			on_call(c, (uint32_t)nr, refuse);
 	}

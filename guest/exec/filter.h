@@ -25,7 +25,8 @@ struct sock_fprog sb_filter_profile(enum sb_profile profile);
  * sb_filter_make - the filter of a plan: deny_syscalls, then the profile
  * @flags: SB_FILTER_ASK_* bits; 0 = the plain form
  * @ret:   ret->filter is malloc'd, caller frees
- * Return: 0; -ENOENT (a name in deny_syscalls that this machine does not know); -ENOMEM.
+ * Return: 0; -ENOENT (a name in deny_syscalls that this machine does not know); -ENOTSUP
+ * (SB_FILTER_ASK_REFUSED and a call without which the listener could not be handed over); -ENOMEM.
  */
 SB_MUST_CHECK int sb_filter_make(const struct sb_plan *plan, unsigned int flags,
 				 struct sock_fprog *ret, struct sb_err *err);

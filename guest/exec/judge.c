@@ -50,6 +50,8 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "core/syscalls.h"
+#include "exec/filter.h"
 #include "exec/judge_i.h"
 #include "os/spawn.h"
 
@@ -239,6 +241,35 @@ static void listener_free(struct listener *l)
 	free(l);
 }
 
+/*
+ * A call that the filter refuses (log_blocked): it gets the errno of the plain filter, and is
+ * counted. Return: false: the plain filter lets it through, so it is an execve.
+ */
+static bool refused_call(struct judge *j, const struct call *c)
+{
+	uint32_t action = sb_filter_eval(j->plain, &j->req->data);
+	const char *name = sb_syscall_name(j->req->data.nr);
+	struct sb_judge_event ev = { .cmd = c->l->cmd, .pid = (uint32_t)c->tid, .count = 1,
+				     .rule = SB_JUDGE_NO_RULE, .action = SB_CMD_DENY,
+				     .why = WHY_CALL, .n_argv = 1 };
+	char exe[32];
+	ssize_t n;
+
+	if ((action & SECCOMP_RET_ACTION_FULL) != SECCOMP_RET_ERRNO)
+		return false;
+	if (c->l->cmd != SB_JUDGE_PROBE) {
+		(void)snprintf(exe, sizeof(exe), "%d/exe", c->tid);
+		n = readlinkat(j->proc, exe, ev.path, sizeof(ev.path) - 1);
+		ev.path[n < 0 ? 0 : n] = '\0';
+		(void)snprintf(ev.argv, sizeof(ev.argv), "%s", name ? name : "unknown");
+		ev.argv_len = (uint16_t)(strlen(ev.argv) + 1);
+		if (still_waits(c))
+			tell(j, &ev);
+	}
+	(void)answer(j, c, -(int)(action & SECCOMP_RET_DATA));
+	return true;
+}
+
 static void on_call(struct sb_io *io, uint32_t events)
 {
 	struct listener *l = io->owner;
@@ -256,6 +287,12 @@ static void on_call(struct sb_io *io, uint32_t events)
 		return; /* killed while it waited */
 	c.id = n->id;
 	c.tid = (pid_t)n->pid;
+	if (j->plain && refused_call(j, &c))
+		return;
+	if (!j->policy) { /* nothing else is asked about */
+		(void)answer(j, &c, -EPERM);
+		return;
+	}
 	if (n->data.nr == SYS_execve) {
 		c.path = n->data.args[0];
 		c.argv = n->data.args[1];
@@ -437,6 +474,8 @@ static int prepare_policy(struct judge *j, struct sb_err *err)
 	if (j->proc < 0 || j->root < 0 || fstat(j->proc, &st) < 0)
 		return sb_err_set(err, -errno, "command policy: /proc: %s", strerror(errno));
 	j->proc_dev = st.st_dev;
+	if (j->plan->commands.scope != SB_CMD_SCOPE_TREE)
+		return 0;
 	r = sb_cmd_image_init(&j->image, j->root);
 	if (r < 0)
 		return sb_err_set(err, r, "command policy: program folders: %s", strerror(-r));
@@ -484,6 +523,7 @@ SB_NORETURN static void serve(const struct sb_judge_config *cfg, pid_t parent, i
 	(void)setsid();
 	(void)prctl(PR_SET_NAME, "judge", 0, 0, 0);
 	j.plan = cfg->plan;
+	j.plain = cfg->plain;
 	j.sock = sock;
 	if (r < 0)
 		(void)sb_err_set(&err, r, "descriptors: %s", strerror(-r));

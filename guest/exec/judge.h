@@ -7,6 +7,8 @@
  */
 #include <sys/types.h>
 
+#include <linux/filter.h>
+
 #include "core/plan.h"
 
 struct sb_judge {
@@ -34,7 +36,10 @@ struct sb_judge_event {
 };
 
 struct sb_judge_config {
-	const struct sb_plan *plan; /* commands.scope is SB_CMD_SCOPE_TREE */
+	const struct sb_plan *plan; /* commands.scope is SB_CMD_SCOPE_TREE, or log_blocked is set */
+	/* log_blocked: the plain form of the filter that asks, by which refused calls are answered;
+	 * borrowed at the fork. NULL: nobody asks but for execve. */
+	const struct sock_fprog *plain;
 	void *secret;               /* wiped in the judge's copy of the memory; may be NULL */
 	size_t secret_len;
 };
@@ -54,13 +59,16 @@ SB_MUST_CHECK int sb_judge_flush(const struct sb_judge *j);
 /* End it. The workload must be dead: what still asks gets no answer. */
 void sb_judge_stop(struct sb_judge *j);
 
+#define SB_JUDGE_PROBE UINT32_MAX /* of nobody: refused calls are answered and not told */
 /*
  * sb_judge_enter - child side, with no_new_privs set and before the filter that closes seccomp(2):
  * from here on every execve of the calling thread and its descendants is asked for
- * @sock: struct sb_judge.sock; @cmd: id of the command
+ * @sock: struct sb_judge.sock; @cmd: id of the command, or SB_JUDGE_PROBE
+ * @asking: installed instead of a filter for execve alone, as sb_filter_make has it; NULL = none. It
+ *          must let sendmsg and close through.
  * Async-signal-safe. Return: 0; -EBUSY: an outer sandbox listens already; -errno.
  */
-SB_MUST_CHECK int sb_judge_enter(int sock, uint32_t cmd);
+SB_MUST_CHECK int sb_judge_enter(int sock, uint32_t cmd, const struct sock_fprog *asking);
 /* Return: 0; -errno with text when this kernel lacks what the judge needs. */
 SB_MUST_CHECK int sb_judge_probe(struct sb_err *err);
 

@@ -77,7 +77,7 @@ static int send_listener(int sock, const struct enter *e, int fd)
 	}
 }
 
-int sb_judge_enter(int sock, uint32_t cmd)
+int sb_judge_enter(int sock, uint32_t cmd, const struct sock_fprog *asking)
 {
 	struct sock_fprog prog = {
 		.len = SB_ARRAY_LEN(exec_filter),
@@ -92,7 +92,7 @@ int sb_judge_enter(int sock, uint32_t cmd)
 		e.err_dev = st.st_dev;
 		e.err_ino = st.st_ino;
 	}
-	fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, FLAGS, &prog);
+	fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, FLAGS, asking ? asking : &prog);
 	if (fd < 0)
 		return -errno;
 	r = send_listener(sock, &e, (int)fd);

@@ -11,6 +11,7 @@
 /* why, besides those of struct sb_cmd_verdict */
 #define WHY_CHANGED "changed"     /* what ran was not what was judged */
 #define WHY_UNSEEN "cannot-watch" /* traced by somebody else, or not readable: no second look */
+#define WHY_CALL "system-call"    /* refused by the profile or the plan; argv holds its name */
 #define WHY_LOST "lost"           /* count events that had no place */
 
 /* First packet of a child; its listener comes along. */
@@ -92,6 +93,7 @@ struct slot {
 
 struct judge {
 	const struct sb_plan *plan;
+	const struct sock_fprog *plain; /* by which refused calls are answered; NULL = none come */
 	struct sb_loop *loop;
 	struct sb_cmdpol *policy;
 	struct sb_cmd_image image;

@@ -17,6 +17,7 @@
 
 #include "base/fd.h"
 #include "core/syscalls.h"
+#include "exec/judge.h"
 
 #define TEXT_MAX (SB_CONTROLS_MAX_TEXT / 2) /* the other half is for the kernel's settings */
 
@@ -229,8 +230,8 @@ static bool can_make(int dir, const char *name)
 
 /* --- the child --------------------------------------------------------------------------- */
 
-SB_NORETURN static void child(const struct sb_plan *plan, const struct sb_confine *c, int folder,
-			      struct sb_probe_report *r)
+SB_NORETURN static void child(const struct sb_plan *plan, const struct sb_confine *c, int judge,
+			      int folder, struct sb_probe_report *r)
 {
 	sb_autofd int status = -1;
 	bool could;
@@ -246,7 +247,7 @@ SB_NORETURN static void child(const struct sb_plan *plan, const struct sb_confin
 	status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
 	if (status < 0)
 		give_up(r, "/proc/self/status", errno);
-	e = sb_confine_walls(c);
+	e = sb_confine_walls(c, judge, SB_JUDGE_PROBE);
 	if (e < 0)
 		give_up(r, "walls", -e);
 	put(r, "profile=%s\n", c->root ? "none" : sb_plan_profile_name(plan->profile));
@@ -258,13 +259,16 @@ SB_NORETURN static void child(const struct sb_plan *plan, const struct sb_confin
 	if (!c->root) {
 		tell_refused(r, plan->profile);
 		tell_denied(r, plan->deny_syscalls);
+		/* with the asking filter only the judge can have given these errors */
+		if (c->asking.len > 0 && syscall(SYS_unshare, 0) < 0 && errno == EPERM)
+			put(r, "log_blocked=in force\n");
 	}
 	r->complete = 1;
 	_exit(0);
 }
 
-int sb_probe_start(const struct sb_plan *plan, const struct sb_confine *c, struct sb_probe *ret,
-		   struct sb_err *err)
+int sb_probe_start(const struct sb_plan *plan, const struct sb_confine *c, int judge,
+		   struct sb_probe *ret, struct sb_err *err)
 {
 	struct sb_probe_report *r = mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE,
 					 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -286,7 +290,7 @@ int sb_probe_start(const struct sb_plan *plan, const struct sb_confine *c, struc
 		folder = free_folder();
 	pid = fork();
 	if (pid == 0)
-		child(plan, c, folder, r);
+		child(plan, c, judge, folder, r);
 	if (pid < 0) {
 		(void)munmap(r, sizeof(*r));
 		return sb_err_set(err, -errno, "probe: %s", strerror(errno));

@@ -19,11 +19,12 @@ struct sb_probe {
 
 /*
  * sb_probe_start - fork the child
+ * @judge: socket to the judge, or -1
  * @c: ready for commands; the caller is single-threaded
  * @ret: release with sb_probe_end; the caller reaps the child
  * Return: 0; -errno with text.
  */
-SB_MUST_CHECK int sb_probe_start(const struct sb_plan *plan, const struct sb_confine *c,
+SB_MUST_CHECK int sb_probe_start(const struct sb_plan *plan, const struct sb_confine *c, int judge,
 				 struct sb_probe *ret, struct sb_err *err);
 /*
  * sb_probe_text - what the child found, as "name=value" lines for READY

@@ -196,6 +196,11 @@ static void last_events(struct serve *s)
 	sb_timer_del(&t);
 }
 
+static bool has_judge(const struct sb_plan *p)
+{
+	return p->commands.scope == SB_CMD_SCOPE_TREE || (p->log_blocked && !p->test_root);
+}
+
 static int start_judge(struct serve *s, struct sb_err *err)
 {
 	struct sb_judge_config cfg = {
@@ -206,8 +211,10 @@ static int start_judge(struct serve *s, struct sb_err *err)
 	};
 	int r;
 
-	if (s->plan->commands.scope != SB_CMD_SCOPE_TREE)
+	if (!has_judge(s->plan))
 		return 0;
+	if (s->confine.asking.len > 0)
+		cfg.plain = &s->confine.filter;
 	r = sb_judge_start(&cfg, &s->judge, err);
 	if (r < 0)
 		return r;
@@ -543,9 +550,9 @@ static int prepare_walls(struct serve *s, struct sb_err *err)
 		return r;
 	r = sb_confine_prepare(s->plan, env->vm, env->cgroup != NULL, &s->confine, err);
 	if (r == 0)
-		r = sb_probe_start(s->plan, &s->confine, &s->probe, err);
-	if (r == 0)
 		r = start_judge(s, err);
+	if (r == 0)
+		r = sb_probe_start(s->plan, &s->confine, s->judge.sock, &s->probe, err);
 	if (r < 0)
 		return r;
 	r = sb_io_set(s->loop, &s->probe_io, s->probe.done, EPOLLIN, on_probe, s);
@@ -560,8 +567,7 @@ static int prepare(struct serve *s, struct sb_err *err)
 		.confine = &s->confine,
 		.cgroup = env->cgroup,
 		.judge = &s->judge,
-		.alone = getpid() == 1 && env->n_pumps == 0 &&
-			 s->plan->commands.scope != SB_CMD_SCOPE_TREE,
+		.alone = getpid() == 1 && env->n_pumps == 0 && !has_judge(s->plan),
 		.started = on_started,
 		.exited = on_exited,
 		.owner = s,

@@ -93,7 +93,7 @@ struct session {
 	int front;                         /* owned; to the net gate; -1 = no network */
 	struct sb_io front_io;
 	uint32_t max_net;                  /* streams of the guest alive at a time */
-	bool judges;                       /* the plan has a command policy for the tree */
+	bool judges;                       /* the guest may tell of executions or refused calls */
 	size_t n_rules;                    /* of it */
 	struct exec_events *exec_events;   /* owned; NULL until the first */
 	struct bridge *bridges;            /* owned */

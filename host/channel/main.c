@@ -136,7 +136,7 @@ static int take_plan(struct session *ses, const struct sb_ipc_chan_start *start,
 	r = sb_controls_of(plan, &ses->controls);
 	if (r < 0)
 		return r;
-	ses->judges = plan->commands.scope == SB_CMD_SCOPE_TREE;
+	ses->judges = plan->commands.scope == SB_CMD_SCOPE_TREE || plan->log_blocked;
 	ses->n_rules = plan->commands.n_rules;
 	ses->tty = plan->tty;
 	ses->separate_stderr = plan->separate_stderr;

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/syscalls.h"
+
 #define MAX_WORDS 512
 
 struct entry {
@@ -53,7 +55,7 @@ static const char *why_of(const struct sb_ipc_exec_event *ev)
 {
 	static const char *const known[] = {
 		"rule",	   "default",	   "copy-of-denied", "loader", "no-path",
-		"too-long", "changed", "cannot-watch",   "lost",
+		"too-long", "changed", "cannot-watch",   "lost", "system-call",
 	};
 
 	for (size_t i = 0; i < SB_ARRAY_LEN(known); i++)
@@ -69,6 +71,25 @@ static enum sb_cmd_action action_of(const struct sb_ipc_exec_event *ev)
 		       : SB_CMD_DENY;
 }
 
+static bool is_call(const struct sb_ipc_exec_event *ev)
+{
+	return strncmp(ev->why, "system-call", sizeof(ev->why)) == 0;
+}
+
+/* The name must be one that we know; the program's path is the workload's. */
+static void explain_call(const struct sb_ipc_exec_event *ev, char *out, size_t cap)
+{
+	bool known = ev->argv_len > 0 && sb_syscall_number(ev->argv) != -ENOENT;
+	char path[sizeof(ev->path)];
+	size_t n = strnlen(ev->path, sizeof(path) - 1);
+
+	for (size_t i = 0; i < n; i++)
+		path[i] = ev->path[i] >= 0x20 && ev->path[i] < 0x7f ? ev->path[i] : '?';
+	path[n] = '\0';
+	(void)snprintf(out, cap, "refused system call %s by %s", known ? ev->argv : "(unknown)",
+		       n > 0 ? path : "a program");
+}
+
 static void explain(const struct sb_plan *plan, const struct sb_ipc_exec_event *ev, char *out,
 		    size_t cap)
 {
@@ -78,6 +99,10 @@ static void explain(const struct sb_plan *plan, const struct sb_ipc_exec_event *
 	struct sb_cmd_request q = { .path = ev->path, .fd = -1, .argv = words,
 				    .project = plan->cwd, .top_level = ev->top_level };
 
+	if (is_call(ev)) {
+		explain_call(ev, out, cap);
+		return;
+	}
 	for (size_t at = 0; at < ev->argv_len && q.argc < MAX_WORDS;
 	     at += strlen(ev->argv + at) + 1)
 		words[q.argc++] = ev->argv + at;
@@ -136,7 +161,7 @@ void commands_add(struct commands *c, const struct sb_ipc_exec_event *ev, comman
 		return;
 	}
 	c->list[c->n++].ev = *ev;
-	if (c->at_once && ev->action == SB_CMD_DENY && c->lines + 1 < COMMANDS_LINES)
+	if (c->at_once && ev->action == SB_CMD_DENY && !is_call(ev) && c->lines + 1 < COMMANDS_LINES)
 		say(c, &c->list[c->n - 1], line, arg);
 }
 

@@ -31,7 +31,8 @@ int mon_exec_event(struct monitor *m, const struct sb_ipc_msg *msg)
 {
 	const struct sb_ipc_exec_event *ev = sb_ipc_get_exec_event(msg);
 
-	if (!ev || m->plan->commands.scope != SB_CMD_SCOPE_TREE || ev->action > SB_CMD_LOG ||
+	if (!ev || (m->plan->commands.scope != SB_CMD_SCOPE_TREE && !m->plan->log_blocked) ||
+	    ev->action > SB_CMD_LOG ||
 	    (ev->rule != UINT32_MAX && ev->rule >= m->plan->commands.n_rules))
 		return -EBADMSG;
 	if (m->cli_gone)

@@ -212,7 +212,7 @@ static pid_t spawn(struct world *w, char *const *argv, int out, int err)
 	(void)close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
 	become(w);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-	    sb_judge_enter(w->j.sock, 7) < 0)
+	    sb_judge_enter(w->j.sock, 7, NULL) < 0)
 		_exit(124);
 	execv(argv[0], argv);
 	_exit(errno == EACCES ? 126 : 125);
@@ -569,7 +569,7 @@ TEST(a_dead_judge_lets_nothing_start)
 			(void)dup2(open("/dev/null", O_RDWR | O_CLOEXEC), 2);
 			become(&W);
 			(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-			if (sb_judge_enter(W.j.sock, 1) < 0)
+			if (sb_judge_enter(W.j.sock, 1, NULL) < 0)
 				_exit(124);
 			execv(argv[0], argv);
 			_exit(125);
