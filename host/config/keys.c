@@ -268,7 +268,7 @@ const struct cfg_key cfg_keys[] = {
 	    "system calls refused beyond the profile", "they fail with EPERM",
 	    .merge = CFG_M_GROW),
 	ITEM("policy.boundaries.syscalls.additional_denylist[]", 1, 64, SYSCALL, "name"),
-	ROW("policy.boundaries.syscalls.log_blocked", BOOL, ACTS, 0, 0, NULL, "true", NULL,
+	ROW("policy.boundaries.syscalls.log_blocked", BOOL, ACTS, 0, 0, NULL, "false", NULL,
 	    "refused system calls are counted and told", "a line and a record for them", .merge = 0),
 	LATER("policy.boundaries.tool_calls", MAP, 0, 0, NULL, "*", "MCP servers"),
 	LATER("policy.boundaries.tool_calls.max_frame_bytes", INT, 1, 16777216, NULL, "*",
