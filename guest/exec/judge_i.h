@@ -28,7 +28,6 @@ struct listener { /* one a command */
 	struct judge *j;
 	struct listener *next;
 	int fd;
-	struct sb_io io;
 	uint32_t cmd;
 	uint64_t err_dev;
 	uint64_t err_ino;
@@ -83,6 +82,14 @@ struct window { /* an execve that was let go and is watched */
 	struct call *waiting;     /* of other threads of the same process */
 };
 
+struct known { /* a file that begins as a native program does */
+	uint64_t dev;
+	uint64_t ino;
+	uint64_t size;
+	struct timespec changed;
+};
+
+#define KNOWN 256
 #define BUCKETS 256
 #define SLOTS 128
 
@@ -94,22 +101,20 @@ struct slot {
 struct judge {
 	const struct sb_plan *plan;
 	const struct sock_fprog *plain; /* by which refused calls are answered; NULL = none come */
-	struct sb_loop *loop;
 	struct sb_cmdpol *policy;
 	struct sb_cmd_image image;
 	int root; /* O_PATH */
 	int sock;
-	struct sb_io sock_io;
-	int sigfd;
-	struct sb_io sig_io;
+	bool over; /* PID 1 is gone */
 	int proc; /* O_PATH */
 	uint64_t proc_dev;
 	struct listener *listeners;
+	size_t n_listeners;
 	struct window *buckets[BUCKETS];
 	size_t n_windows;
 	size_t n_traced;      /* threads whose stops and end come to this process */
 	struct window *spare; /* one to use again */
-	struct sb_timer late;
+	uint64_t late_ns;     /* when to look at windows that are open for long; 0 = never */
 	struct seccomp_notif *req;
 	size_t req_size;
 	struct seccomp_notif_resp *resp;
@@ -118,7 +123,8 @@ struct judge {
 	struct slot slots[SLOTS];
 	size_t n_slots;
 	uint64_t lost[2]; /* refused, others */
-	struct sb_timer merge;
+	uint64_t merge_ns; /* when to tell what is counted; 0 = never */
+	struct known known[KNOWN];
 	bool patient; /* PID 1 reads now: a full socket is waited for */
 };
 
@@ -144,6 +150,7 @@ void window_drop(struct judge *j, pid_t tgid); /* it was not let go after all */
 struct window *window_of(struct judge *j, pid_t tgid);
 void window_hurry(struct judge *j, struct window *w);
 void window_children(struct judge *j); /* SIGCHLD */
+void window_late(struct judge *j);     /* late_ns has come */
 
 /* judge.c */
 /* Lift the file rights of root over those of the workload, or lay them down. Return: done? */
@@ -155,6 +162,7 @@ void judge_release(struct judge *j, struct call *waiting); /* frees them */
 void tell_fill(struct judge *j, const struct call *c, const struct sb_cmd_request *q,
 	       const struct sb_cmd_verdict *v, struct sb_judge_event *ev);
 void tell(struct judge *j, const struct sb_judge_event *ev);
+void tell_merged(struct judge *j); /* merge_ns has come */
 void tell_all(struct judge *j); /* what is counted; waits for PID 1 to read it */
 /* One line on the caller's own standard error. */
 void tell_caller(struct judge *j, const struct call *c, const struct sb_cmd_request *q,

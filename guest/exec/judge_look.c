@@ -402,6 +402,28 @@ static ssize_t read_head(struct judge *j, int fd, uint8_t head[SB_CMD_HEAD])
 	return n;
 }
 
+/*
+ * Files that were native programs when they were last read. One that is not any more, and has the
+ * times of before, is taken for what it was: then what runs is another file, and the window sees it.
+ */
+static struct known *known_slot(struct judge *j, const struct stat *st)
+{
+	return &j->known[(st->st_ino ^ st->st_ino >> 8) % KNOWN];
+}
+static struct known known_as(const struct stat *st)
+{
+	return (struct known){ .dev = st->st_dev,
+			       .ino = st->st_ino,
+			       .size = (uint64_t)st->st_size,
+			       .changed = st->st_ctim };
+}
+static bool is_known(struct judge *j, const struct stat *st)
+{
+	struct known now = known_as(st);
+
+	return memcmp(known_slot(j, st), &now, sizeof(now)) == 0;
+}
+
 /* What level @n runs. Return: 1 when by an interpreter, whose name is in line[n]; 0; as look_at. */
 static int look_level(struct judge *j, struct look *k, size_t n)
 {
@@ -428,6 +450,8 @@ static int look_level(struct judge *j, struct look *k, size_t n)
 					.size = (uint64_t)st.st_size };
 	q->fd = k->fd[n];
 	q->project = NULL;
+	if (is_known(j, &st))
+		return 0;
 	got = read_head(j, k->fd[n], head);
 	if (got < 0)
 		return LOOK_UNSEEN;
@@ -439,6 +463,7 @@ static int look_level(struct judge *j, struct look *k, size_t n)
 		return 0;
 	case NATIVE:
 	default:
+		*known_slot(j, &st) = known_as(&st);
 		return 0;
 	}
 }

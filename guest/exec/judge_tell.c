@@ -130,12 +130,9 @@ static bool flush(struct judge *j)
 	return n > 0 || j->lost[0] > 0 || j->lost[1] > 0;
 }
 
-static void on_merge(struct sb_timer *t)
+void tell_merged(struct judge *j)
 {
-	struct judge *j = t->owner;
-
-	if (flush(j))
-		sb_timer_set(j->loop, &j->merge, MERGE_NS, on_merge, j);
+	j->merge_ns = flush(j) ? sb_now_ns() + MERGE_NS : 0;
 }
 
 void tell_all(struct judge *j)
@@ -147,8 +144,8 @@ void tell_all(struct judge *j)
 
 void tell(struct judge *j, const struct sb_judge_event *ev)
 {
-	if (!j->merge.active)
-		sb_timer_set(j->loop, &j->merge, MERGE_NS, on_merge, j);
+	if (j->merge_ns == 0)
+		j->merge_ns = sb_now_ns() + MERGE_NS;
 	for (size_t i = 0; i < j->n_slots; i++) {
 		struct slot *s = &j->slots[i];
 

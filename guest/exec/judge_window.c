@@ -78,7 +78,7 @@ static void done(struct judge *j, struct window *w)
 	*at = w->next;
 	w->waiting = NULL;
 	if (--j->n_windows == 0)
-		sb_timer_del(&j->late);
+		j->late_ns = 0;
 	if (j->spare) {
 		free(w->bytes);
 		free(w);
@@ -140,16 +140,15 @@ static struct window *take(struct judge *j)
 	return w;
 }
 
-static void on_late(struct sb_timer *t)
+void window_late(struct judge *j)
 {
-	struct judge *j = t->owner;
 	uint64_t now = sb_now_ns();
 
 	for (size_t i = 0; i < BUCKETS; i++)
 		for (struct window *w = j->buckets[i]; w; w = w->next)
 			if (now - w->since_ns >= LATE_NS)
 				window_hurry(j, w);
-	sb_timer_set(j->loop, &j->late, LATE_NS, on_late, j);
+	j->late_ns = now + LATE_NS;
 }
 
 void window_hurry(struct judge *j, struct window *w)
@@ -198,8 +197,8 @@ int window_open(struct judge *j, const struct call *c, const struct look *k,
 	*bucket(j, c->tgid) = w;
 	j->n_windows++;
 	j->n_traced++;
-	if (!j->late.active)
-		sb_timer_set(j->loop, &j->late, LATE_NS, on_late, j);
+	if (j->late_ns == 0)
+		j->late_ns = w->since_ns + LATE_NS;
 	return 0;
 }
 
@@ -297,7 +296,7 @@ static bool holds(struct judge *j, pid_t pid, const struct window *w)
 	return st.st_dev == w->dev && st.st_ino == w->ino && same_argv(j, pid, w);
 }
 
-/* The thread @pid is stopped at its new program; @w: it may have been another thread before. */
+/* The process @pid is stopped at its new program. */
 static void in_place(struct judge *j, pid_t pid, struct window *w)
 {
 	if (w && holds(j, pid, w)) {
@@ -320,14 +319,12 @@ static void in_place(struct judge *j, pid_t pid, struct window *w)
 
 static void stopped(struct judge *j, pid_t pid, int status)
 {
-	unsigned long was = (unsigned long)pid;
 	int signo = WSTOPSIG(status);
 	struct window *w;
 
 	if (status >> 8 == (SIGTRAP | PTRACE_EVENT_EXEC << 8)) {
-		if (ptrace(PTRACE_GETEVENTMSG, pid, NULL, &was) < 0)
-			was = (unsigned long)pid;
-		in_place(j, pid, window_by_tid(j, (pid_t)was));
+		/* whichever thread it was, it has the number of its process now */
+		in_place(j, pid, window_of(j, pid));
 		return;
 	}
 	/* the execve failed: let it go, with its signal if that is why it stopped */
