@@ -53,7 +53,6 @@ static int deny_syscalls(struct sb_plan *p, const struct plan_input *in, struct 
 int plan_set_confinement(struct sb_plan *p, const struct plan_input *in, struct sb_err *err)
 {
 	const char *profile = conf_str(in, "policy.profile", "default");
-	const struct cfg_value *log_blocked = conf_set(in, "policy.boundaries.syscalls.log_blocked");
 	const struct {
 		const char *path;
 		uint64_t *limit;
@@ -69,7 +68,7 @@ int plan_set_confinement(struct sb_plan *p, const struct plan_input *in, struct 
 	p->profile = strcmp(profile, "strict") == 0  ? SB_PROFILE_STRICT
 		     : strcmp(profile, "build") == 0 ? SB_PROFILE_BUILD
 						     : SB_PROFILE_DEFAULT;
-	p->log_blocked = log_blocked && log_blocked->boolean;
+	p->log_blocked = conf_bool(in, "policy.boundaries.syscalls.log_blocked", true);
 	for (size_t i = 0; i < SB_ARRAY_LEN(limits); i++)
 		*limits[i].limit = conf_set(in, limits[i].path)
 					   ? (uint64_t)conf_int(in, limits[i].path, 0)

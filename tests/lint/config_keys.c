@@ -237,6 +237,13 @@ int main(int argc, char **argv)
 	}
 	if (argc == 2 && strcmp(argv[1], "check") == 0)
 		return check();
-	(void)fprintf(stderr, "usage: config_keys md|man|schema|check\n");
+	if (argc == 2 && strcmp(argv[1], "list") == 0) {
+		for (size_t k = 0; k < cfg_n_keys; k++)
+			(void)printf("%s\t%s\t%s\n", cfg_keys[k].path,
+				     cfg_keys[k].state == CFG_NOT_YET ? "later" : "acts",
+				     cfg_keys[k].neutral ? cfg_keys[k].neutral : "");
+		return 0;
+	}
+	(void)fprintf(stderr, "usage: config_keys md|man|schema|check|list\n");
 	return 2;
 }
