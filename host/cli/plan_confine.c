@@ -68,7 +68,7 @@ int plan_set_confinement(struct sb_plan *p, const struct plan_input *in, struct 
 	p->profile = strcmp(profile, "strict") == 0  ? SB_PROFILE_STRICT
 		     : strcmp(profile, "build") == 0 ? SB_PROFILE_BUILD
 						     : SB_PROFILE_DEFAULT;
-	p->log_blocked = conf_bool(in, "policy.boundaries.syscalls.log_blocked", true);
+	p->log_blocked = conf_bool(in, "policy.boundaries.syscalls.log_blocked", false);
 	for (size_t i = 0; i < SB_ARRAY_LEN(limits); i++)
 		*limits[i].limit = conf_set(in, limits[i].path)
 					   ? (uint64_t)conf_int(in, limits[i].path, 0)

@@ -142,7 +142,7 @@ PLAN = {
     "policy.boundaries.syscalls": ("policy: {boundaries: {syscalls: {additional_denylist: [mknod]}}}", lambda p: p["deny_syscalls"] == ["mknod"]),
     "policy.boundaries.syscalls.additional_denylist": ("policy: {boundaries: {syscalls: {additional_denylist: [symlink, mknod]}}}", lambda p: p["deny_syscalls"] == ["mknod", "symlink"]),
     "policy.boundaries.syscalls.additional_denylist[]": ("policy: {boundaries: {syscalls: {additional_denylist: [chroot]}}}", lambda p: p["deny_syscalls"] == ["chroot"]),
-    "policy.boundaries.syscalls.log_blocked": ("policy: {boundaries: {syscalls: {log_blocked: false}}}", lambda p: not p["log_blocked"]),
+    "policy.boundaries.syscalls.log_blocked": ("policy: {boundaries: {syscalls: {log_blocked: true}}}", lambda p: p["log_blocked"]),
     "groups": ("groups: {mine: [g.example.com]}\n" + net("allowed_domains: [mine]"), lambda p: (False, "g.example.com", 443, 443) in rules(p)),
     "groups.*": ("groups: {ours: [h.example.com]}\n" + net("blocked_domains: [ours]"), lambda p: (True, "h.example.com", 1, 65535) in rules(p)),
     "groups.*[]": ("groups: {two: [i.example.com, \"j.example.com:1\"]}\n" + net("allowed_domains: [two]"), lambda p: (False, "j.example.com", 1, 1) in rules(p)),
