@@ -47,6 +47,8 @@ struct call { /* an execve that waits for its answer */
 };
 
 #define LEVELS (SB_CMD_LEVELS + 1)
+#define MAX_WORD (128U << 10) /* the kernel's own bound of one word */
+#define WORDS_ROOM (SB_CMD_MAX_ARGV_BYTES + MAX_WORD)
 #define KEEP_ARGV 4096 /* longer ones are kept as their SHA-256 */
 
 struct look { /* what a call is about to run; scratch, one at a time */
@@ -128,6 +130,13 @@ struct judge {
 	bool patient; /* PID 1 reads now: a full socket is waited for */
 };
 
+/* judge_peek.c: the caller's memory */
+/* What mostly is all of path and pointers, in one call. Return: pointers; @ret_name: bytes. */
+size_t peek_both(const struct call *c, struct look *k, size_t *ret_name);
+/* The rest of either. Return: 0; -errno of execve; LOOK_TOO_LONG. */
+int peek_name(const struct call *c, struct look *k, size_t got);
+int peek_argv(const struct call *c, struct look *k, size_t got);
+
 /* judge_look.c: what would run, in the caller's view */
 int look_new(struct look *k);
 /*
@@ -152,9 +161,12 @@ void window_hurry(struct judge *j, struct window *w);
 void window_children(struct judge *j); /* SIGCHLD */
 void window_late(struct judge *j);     /* late_ns has come */
 
-/* judge.c */
+/* judge_start.c */
 /* Lift the file rights of root over those of the workload, or lay them down. Return: done? */
 bool judge_rights(bool all);
+
+/* judge.c */
+SB_MUST_CHECK int judge_loop(struct judge *j); /* until PID 1 is gone */
 void judge_call(struct judge *j, struct call *c);
 void judge_release(struct judge *j, struct call *waiting); /* frees them */
 

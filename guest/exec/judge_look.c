@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -22,12 +21,7 @@
 #ifndef AT_EXECVE_CHECK
 #define AT_EXECVE_CHECK 0x10000
 #endif
-#define PAGE 4096U
-#define BATCH 32 /* words read at a time, SLICE bytes each */
-#define SLICE 128U
-#define MAX_WORD (32U * PAGE) /* the kernel's own bound of one word */
 #define MAX_LINKS 40
-#define WORDS_ROOM (SB_CMD_MAX_ARGV_BYTES + MAX_WORD)
 #define PROC_ROOT_INO 1
 
 #if defined(__x86_64__)
@@ -37,136 +31,6 @@
 #define MACHINE EM_AARCH64
 #define MACHINE_32 EM_ARM
 #endif
-
-/* --- the caller's memory ---------------------------------------------------------------- */
-
-/* Up to the end of a page at a time, so that what is readable is read. Return: bytes; -EFAULT. */
-static ssize_t peek(pid_t tid, uint64_t at, void *out, size_t len)
-{
-	struct iovec to = { .iov_base = out, .iov_len = len };
-	struct iovec from[3];
-	size_t n = 0;
-	ssize_t r;
-
-	while (len > 0 && n < SB_ARRAY_LEN(from)) {
-		size_t one = SB_MIN(len, PAGE - (size_t)(at % PAGE));
-
-		from[n++] = (struct iovec){ .iov_base = (void *)(uintptr_t)at, .iov_len = one };
-		at += one;
-		len -= one;
-	}
-	r = process_vm_readv(tid, &to, 1, from, n, 0);
-	return r > 0 ? r : -EFAULT;
-}
-
-/* A string with its NUL. Return: its length without; -EFAULT; -E2BIG when @cap is too little. */
-static ssize_t peek_string(pid_t tid, uint64_t at, char *out, size_t cap)
-{
-	size_t len = 0;
-
-	while (len < cap) {
-		ssize_t n = peek(tid, at + len, out + len, SB_MIN(cap - len, (size_t)PAGE));
-		const char *nul;
-
-		if (n < 0)
-			return n;
-		nul = memchr(out + len, '\0', (size_t)n);
-		if (nul)
-			return nul - out;
-		len += (size_t)n;
-	}
-	return -E2BIG;
-}
-
-/* Return: 0; -EFAULT; LOOK_TOO_LONG. */
-static int peek_pointers(pid_t tid, uint64_t at, uint64_t *out, size_t *ret_n)
-{
-	size_t n = 0;
-
-	*ret_n = 0;
-	if (at == 0)
-		return 0;
-	for (;;) {
-		size_t want = SB_MIN(n == 0 ? 32U : 1024U, SB_CMD_MAX_ARGV + 1U - n);
-		ssize_t got;
-
-		if (want == 0)
-			return LOOK_TOO_LONG;
-		got = peek(tid, at + n * 8, out + n, want * 8);
-		if (got < 8)
-			return -EFAULT;
-		for (size_t end = n + (size_t)got / 8; n < end; n++) {
-			if (out[n] == 0) {
-				*ret_n = n;
-				return 0;
-			}
-		}
-	}
-}
-
-/* Short words of up to BATCH pointers at a time, each into its slice; a longer one by itself. */
-static int peek_words(pid_t tid, struct look *k, size_t n)
-{
-	char slices[BATCH * SLICE];
-	struct iovec from[BATCH];
-	size_t used = 0;
-
-	for (size_t i = 0; i < n;) {
-		size_t m = SB_MIN(n - i, (size_t)BATCH);
-		struct iovec to = { .iov_base = slices };
-		size_t at = 0;
-		ssize_t got;
-
-		for (size_t w = 0; w < m; w++) {
-			uint64_t p = k->pointers[i + w];
-
-			from[w].iov_base = (void *)(uintptr_t)p;
-			from[w].iov_len = SB_MIN(SLICE, PAGE - (size_t)(p % PAGE));
-			to.iov_len += from[w].iov_len;
-		}
-		got = process_vm_readv(tid, &to, 1, from, m, 0);
-		for (size_t w = 0; w < m; w++, i++) {
-			size_t one = from[w].iov_len;
-			const char *nul = got >= (ssize_t)(at + one)
-						  ? memchr(slices + at, '\0', one)
-						  : NULL;
-			ssize_t len;
-
-			if (used >= SB_CMD_MAX_ARGV_BYTES)
-				return LOOK_TOO_LONG;
-			if (nul) {
-				len = nul - (slices + at);
-				memcpy(k->words + used, slices + at, (size_t)len + 1);
-			} else {
-				len = peek_string(tid, k->pointers[i], k->words + used, MAX_WORD);
-				if (len < 0)
-					return (int)len;
-			}
-			k->argv[0][i] = k->words + used;
-			used += (size_t)len + 1;
-			at += one;
-		}
-	}
-	return used > SB_CMD_MAX_ARGV_BYTES ? LOOK_TOO_LONG : 0;
-}
-
-static int read_argv(const struct call *c, struct look *k)
-{
-	struct sb_cmd_request *q = &k->level[0];
-	int r = peek_pointers(c->tid, c->argv, k->pointers, &q->argc);
-
-	if (r == 0)
-		r = peek_words(c->tid, k, q->argc);
-	if (r != 0)
-		return r;
-	if (q->argc == 0) { /* the kernel gives it one, empty */
-		k->words[0] = '\0';
-		k->argv[0][q->argc++] = k->words;
-	}
-	k->argv[0][q->argc] = NULL;
-	q->argv = k->argv[0];
-	return 0;
-}
 
 /* --- files ------------------------------------------------------------------------------ */
 
@@ -504,27 +368,19 @@ static void script_name(const struct call *c, struct look *k)
 	memcpy(k->name, start, n);
 }
 
-static int read_name(const struct call *c, struct look *k)
-{
-	ssize_t n = peek_string(c->tid, c->path, k->name, sizeof(k->name));
-
-	if (n == -E2BIG)
-		return -ENAMETOOLONG;
-	if (n < 0)
-		return (int)n;
-	return n == 0 && !(c->flags & AT_EMPTY_PATH) ? -ENOENT : 0;
-}
-
 int look_at(struct judge *j, const struct call *c, struct look *k)
 {
 	const char *script = k->name;
+	size_t name_got;
+	size_t pointers_got;
 	int r;
 
 	k->n = 0;
 	k->foreign = false;
 	if (c->flags & ~(unsigned int)(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW | AT_EXECVE_CHECK))
 		return -EINVAL;
-	r = read_name(c, k);
+	pointers_got = peek_both(c, k, &name_got);
+	r = peek_name(c, k, name_got);
 	if (r != 0)
 		return r;
 	k->fd[0] = k->name[0] ? find(j, c, c->dirfd, k->name, !(c->flags & AT_SYMLINK_NOFOLLOW))
@@ -532,7 +388,7 @@ int look_at(struct judge *j, const struct call *c, struct look *k)
 	if (k->fd[0] < 0)
 		return k->name[0] == '\0' && k->fd[0] == -ENOENT ? -EBADF : k->fd[0];
 	k->n = 1;
-	r = read_argv(c, k);
+	r = peek_argv(c, k, pointers_got);
 	if (r == 0)
 		r = look_level(j, k, 0);
 	if (r == 1)

@@ -176,6 +176,9 @@ static void put_refusal(struct line *l, const struct sb_cmd_verdict *v,
 	} else if (strcmp(v->why, "no-path") == 0) {
 		put_str(l, "the file has no path (in memory, or removed), so no rule for a program "
 			   "can allow it. Run it from a file");
+	} else if (strcmp(v->why, "cannot-watch") == 0) {
+		put_str(l, "what starts could not be looked at: another process traces the one that "
+			   "starts it, or its file may not be read");
 	} else if (strcmp(v->why, "too-long") == 0) {
 		put_str(l, "more than 65536 words or 2 MiB, or a program nested in itself, is not "
 			   "judged. Pass the arguments in a file");

@@ -1,7 +1,7 @@
 /*
  * The judge of executions on the host's kernel. A world of a few programs in a folder; each case runs
  * tests/attack/exec_probe.c under the filter and reads its one line. "denied" ends with 66 where it
- * runs at all, "allowed" with 65. As root and, where that is possible, in a user namespace.
+ * runs at all, "allowed" with 65, by the last byte of the file. As root and, where that is possible, in a user namespace.
  */
 #include "t.h"
 
