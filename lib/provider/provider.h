@@ -39,6 +39,8 @@ void sb_probe_add(struct sb_probe *p, const char *name, enum sb_check_state stat
 		  const char *remedy, const char *fmt, ...) SB_PRINTF(5, 6);
 /* Landlock is a wall of every runtime: of the workload, and of the host's helpers. */
 void sb_probe_landlock(struct sb_probe *p);
+/* Whether this kernel can hold a command policy for the whole process tree; a warning if not. */
+void sb_probe_exec_policy(struct sb_probe *p);
 
 struct sb_start {
 	const struct sb_plan *plan;

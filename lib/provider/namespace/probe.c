@@ -175,6 +175,7 @@ void sb_ns_probe(struct sb_probe *ret)
 	probe_userns(ret);
 	sb_ns_probe_net(ret);
 	sb_probe_landlock(ret);
+	sb_probe_exec_policy(ret);
 	probe_seccomp(ret);
 	probe_calls(ret);
 	probe_idmap(ret);
