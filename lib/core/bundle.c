@@ -233,16 +233,12 @@ int sb_bundle_manifest_parse(const char *bytes, size_t len, struct sb_bundle_man
 	sb_automanifest struct sb_bundle_manifest m = { 0 };
 	sb_autofree char *again = NULL;
 	size_t again_len = 0;
-	json_error_t je;
 	json_t *o;
 	int r;
 
-	if (len > SB_BUNDLE_MANIFEST_MAX)
-		return sb_err_set(err, -EBADMSG, "bundle manifest: larger than %u bytes",
-				  SB_BUNDLE_MANIFEST_MAX);
-	o = json_loadb(bytes, len, JSON_REJECT_DUPLICATES, &je);
-	if (!o)
-		return sb_err_set(err, -EBADMSG, "bundle manifest: %.150s", je.text);
+	r = sb_json_load("bundle manifest", bytes, len, SB_BUNDLE_MANIFEST_MAX, 0, &o, err);
+	if (r < 0)
+		return r;
 	r = parse_object(o, &m);
 	json_decref(o);
 	if (r == 0)
@@ -251,8 +247,9 @@ int sb_bundle_manifest_parse(const char *bytes, size_t len, struct sb_bundle_man
 		return sb_err_set(err, r, "bundle manifest: %s",
 				  r == -ENOMEM ? "out of memory"
 					       : "not of a format that this program knows");
-	if (again_len != len || memcmp(again, bytes, len) != 0)
-		return sb_err_set(err, -EBADMSG, "bundle manifest: not in canonical form");
+	r = sb_json_same("bundle manifest", bytes, len, again, again_len, err);
+	if (r < 0)
+		return r;
 	if (sb_bundle_manifest_check(&m, err) < 0)
 		return -EBADMSG;
 	*ret = m;

@@ -322,3 +322,26 @@ int sb_json_get_list(const json_t *o, const char *key, size_t max, size_t size,
 	}
 	return 0;
 }
+
+int sb_json_load(const char *what, const char *bytes, size_t len, size_t max, size_t flags,
+		 json_t **ret, struct sb_err *err)
+{
+	json_error_t je;
+	json_t *o;
+
+	if (len > max)
+		return sb_err_set(err, -EBADMSG, "%s: larger than %zu bytes", what, max);
+	o = json_loadb(bytes, len, JSON_REJECT_DUPLICATES | flags, &je);
+	if (!o)
+		return sb_err_set(err, -EBADMSG, "%s: %.150s", what, je.text);
+	*ret = o;
+	return 0;
+}
+
+int sb_json_same(const char *what, const char *bytes, size_t len, const char *again,
+		 size_t again_len, struct sb_err *err)
+{
+	if (again_len != len || memcmp(again, bytes, len) != 0)
+		return sb_err_set(err, -EBADMSG, "%s: not in canonical form", what);
+	return 0;
+}

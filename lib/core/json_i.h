@@ -54,6 +54,17 @@ SB_MUST_CHECK int sb_json_get_list(const json_t *o, const char *key, size_t max,
 char *sb_json_text(json_t *o);
 int sb_json_bad(struct sb_err *err, const char *key, const char *what);
 
+/*
+ * The two ends of every parser here. @what: "plan", for messages.
+ * sb_json_load: at most @max bytes, no key twice; @flags: further ones of jansson.
+ * Return: 0 with a new reference in @ret; -EBADMSG.
+ */
+SB_MUST_CHECK int sb_json_load(const char *what, const char *bytes, size_t len, size_t max,
+			       size_t flags, json_t **ret, struct sb_err *err);
+/* What was read, written @again, must be what came. Return: 0; -EBADMSG. */
+SB_MUST_CHECK int sb_json_same(const char *what, const char *bytes, size_t len, const char *again,
+			       size_t again_len, struct sb_err *err);
+
 /* net_json.c: the plan's "net" object, and lists of rules. */
 json_t *sb_net_json(const struct sb_plan_net *n);
 SB_MUST_CHECK int sb_net_json_get(const json_t *o, const char *key, struct sb_plan_net *ret,

@@ -76,16 +76,12 @@ int sb_key_list_parse(const char *bytes, size_t len, struct sb_key_list *ret, st
 	size_t again_len = 0;
 	const json_t *format;
 	void *keys = NULL;
-	json_error_t je;
 	json_t *o;
 	int r;
 
-	if (len > SB_KEYS_MAX_BYTES)
-		return sb_err_set(err, -EBADMSG, "key list: larger than %u bytes",
-				  SB_KEYS_MAX_BYTES);
-	o = json_loadb(bytes, len, JSON_REJECT_DUPLICATES, &je);
-	if (!o)
-		return sb_err_set(err, -EBADMSG, "key list: %s", je.text);
+	r = sb_json_load("key list", bytes, len, SB_KEYS_MAX_BYTES, 0, &o, err);
+	if (r < 0)
+		return r;
 	format = json_object_get(o, "format");
 	if (!json_is_string(format) || strcmp(json_string_value(format), FORMAT) != 0)
 		r = sb_json_bad(err, "format", "is not " FORMAT);
@@ -102,8 +98,9 @@ int sb_key_list_parse(const char *bytes, size_t len, struct sb_key_list *ret, st
 		r = -EBADMSG;
 	if (r < 0)
 		return sb_err_set(err, r, "key list: cannot be read");
-	if (again_len != len || memcmp(again, bytes, len) != 0)
-		return sb_err_set(err, -EBADMSG, "key list: not in canonical form");
+	r = sb_json_same("key list", bytes, len, again, again_len, err);
+	if (r < 0)
+		return r;
 	*ret = l;
 	l = (struct sb_key_list){ 0 };
 	return 0;

@@ -133,24 +133,21 @@ int sb_net_amend_parse(const char *bytes, size_t len, struct sb_net_amend *ret, 
 	SB_CLEANUP(sb_net_amend_done) struct sb_net_amend a = { 0 };
 	sb_autofree char *again = NULL;
 	size_t again_len = 0;
-	json_error_t je;
 	json_t *o;
 	int r;
 
-	if (len > SB_NET_AMEND_MAX)
-		return sb_err_set(err, -EBADMSG, "network amendment: larger than %d bytes",
-				  SB_NET_AMEND_MAX);
-	o = json_loadb(bytes, len, JSON_REJECT_DUPLICATES, &je);
-	if (!o)
-		return sb_err_set(err, -EBADMSG, "network amendment: %s", je.text);
+	r = sb_json_load("network amendment", bytes, len, SB_NET_AMEND_MAX, 0, &o, err);
+	if (r < 0)
+		return r;
 	r = parse_object(o, &a, err);
 	json_decref(o);
 	if (r == 0)
 		r = write_unchecked(&a, &again, &again_len);
 	if (r < 0)
 		return sb_err_set(err, r, "network amendment: cannot be read");
-	if (again_len != len || memcmp(again, bytes, len) != 0)
-		return sb_err_set(err, -EBADMSG, "network amendment: not in canonical form");
+	r = sb_json_same("network amendment", bytes, len, again, again_len, err);
+	if (r < 0)
+		return r;
 	if (check(&a, err) < 0)
 		return -EBADMSG;
 	*ret = a;

@@ -190,25 +190,23 @@ int sb_plan_parse(const char *bytes, size_t len, struct sb_plan **ret, struct sb
 	sb_autoplan struct sb_plan *p = calloc(1, sizeof(*p));
 	sb_autofree char *again = NULL;
 	size_t again_len = 0;
-	json_error_t je;
 	json_t *o;
 	int r;
 
 	if (!p)
 		return -ENOMEM;
-	if (len > SB_PLAN_MAX_BYTES)
-		return sb_err_set(err, -EBADMSG, "plan: larger than %u bytes", SB_PLAN_MAX_BYTES);
-	o = json_loadb(bytes, len, JSON_REJECT_DUPLICATES, &je);
-	if (!o)
-		return sb_err_set(err, -EBADMSG, "plan: %s", je.text);
+	r = sb_json_load("plan", bytes, len, SB_PLAN_MAX_BYTES, 0, &o, err);
+	if (r < 0)
+		return r;
 	r = parse_object(o, p, err);
 	json_decref(o);
 	if (r == 0)
 		r = write_unchecked(p, &again, &again_len);
 	if (r < 0)
 		return sb_err_set(err, r, "plan: cannot be read");
-	if (again_len != len || memcmp(again, bytes, len) != 0)
-		return sb_err_set(err, -EBADMSG, "plan: not in canonical form");
+	r = sb_json_same("plan", bytes, len, again, again_len, err);
+	if (r < 0)
+		return r;
 	if (sb_plan_check(p, err) < 0)
 		return -EBADMSG;
 	*ret = sb_take(&p);

@@ -84,16 +84,12 @@ int sb_plan_file_parse(const char *bytes, size_t len, struct sb_plan_file *ret, 
 	sb_autoplanfile struct sb_plan_file f = { 0 };
 	sb_autofree char *again = NULL;
 	size_t again_len = 0;
-	json_error_t je;
 	json_t *o;
 	int r;
 
-	if (len > SB_PLAN_FILE_MAX)
-		return sb_err_set(err, -EBADMSG, "plan file: larger than %u bytes",
-				  SB_PLAN_FILE_MAX);
-	o = json_loadb(bytes, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &je);
-	if (!o)
-		return sb_err_set(err, -EBADMSG, "plan file: %s", je.text);
+	r = sb_json_load("plan file", bytes, len, SB_PLAN_FILE_MAX, JSON_ALLOW_NUL, &o, err);
+	if (r < 0)
+		return r;
 	r = parse_object(o, &f, err);
 	json_decref(o);
 	if (r == 0)
@@ -102,8 +98,9 @@ int sb_plan_file_parse(const char *bytes, size_t len, struct sb_plan_file *ret, 
 		r = -EBADMSG;
 	if (r < 0)
 		return sb_err_set(err, r, "plan file: cannot be read");
-	if (again_len != len || memcmp(again, bytes, len) != 0)
-		return sb_err_set(err, -EBADMSG, "plan file: not in canonical form");
+	r = sb_json_same("plan file", bytes, len, again, again_len, err);
+	if (r < 0)
+		return r;
 	*ret = f;
 	f = (struct sb_plan_file){ 0 };
 	return 0;
