@@ -1,32 +1,12 @@
 #include "conf_show.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "net_text.h"
 
-struct out {
-	char *p;
-	size_t cap;
-	size_t len;
-};
-
-SB_PRINTF(2, 3) static void add(struct out *o, const char *fmt, ...)
-{
-	va_list ap;
-	int n;
-
-	if (o->len + 1 >= o->cap)
-		return;
-	va_start(ap, fmt);
-	n = vsnprintf(o->p + o->len, o->cap - o->len, fmt, ap);
-	va_end(ap);
-	if (n > 0)
-		o->len = SB_MIN(o->len + (size_t)n, o->cap - 1);
-}
-
-static void add_text(struct out *o, const char *s)
+static void add_text(struct sb_text *o, const char *s)
 {
 	size_t n = strlen(s);
 	sb_autofree char *safe = malloc(n * 4 + 1);
@@ -34,7 +14,7 @@ static void add_text(struct out *o, const char *s)
 	if (!safe)
 		return;
 	net_text_escape(s, n, safe, n * 4 + 1);
-	add(o, "%s", safe);
+	sb_text_add(o, "%s", safe);
 }
 
 static bool is_type(const struct cfg_value *v, enum cfg_type type)
@@ -42,28 +22,28 @@ static bool is_type(const struct cfg_value *v, enum cfg_type type)
 	return v->row && v->row->type == type;
 }
 
-static void add_integer(struct out *o, const struct cfg_value *v)
+static void add_integer(struct sb_text *o, const struct cfg_value *v)
 {
 	int64_t n = v->integer;
 
 	if (is_type(v, CFG_T_SIZE))
-		add(o, n % (1 << 20) == 0 ? "%lldm" : "%lldb",
+		sb_text_add(o, n % (1 << 20) == 0 ? "%lldm" : "%lldb",
 		    (long long)(n % (1 << 20) == 0 ? n >> 20 : n));
 	else if (is_type(v, CFG_T_DURATION))
-		add(o, n % 1000 == 0 ? "%llds" : "%lldms",
+		sb_text_add(o, n % 1000 == 0 ? "%llds" : "%lldms",
 		    (long long)(n % 1000 == 0 ? n / 1000 : n));
 	else
-		add(o, "%lld", (long long)n);
+		sb_text_add(o, "%lld", (long long)n);
 }
 
-static void add_value(struct out *o, const struct cfg_value *v)
+static void add_value(struct sb_text *o, const struct cfg_value *v)
 {
 	switch (v->kind) {
 	case DOC_NULL:
-		add(o, "null");
+		sb_text_add(o, "null");
 		break;
 	case DOC_BOOL:
-		add(o, v->boolean ? "true" : "false");
+		sb_text_add(o, v->boolean ? "true" : "false");
 		break;
 	case DOC_INT:
 		add_integer(o, v);
@@ -75,28 +55,28 @@ static void add_value(struct out *o, const struct cfg_value *v)
 	case DOC_SEQ:
 	case DOC_MAP:
 	default:
-		add(o, v->kind == DOC_SEQ ? "[" : "{");
+		sb_text_add(o, v->kind == DOC_SEQ ? "[" : "{");
 		for (size_t i = 0; i < v->n; i++) {
 			if (i > 0)
-				add(o, ", ");
+				sb_text_add(o, ", ");
 			if (v->kind == DOC_MAP) {
 				add_text(o, v->keys[i]);
-				add(o, ": ");
+				sb_text_add(o, ": ");
 			}
 			add_value(o, &v->items[i]);
 		}
-		add(o, v->kind == DOC_SEQ ? "]" : "}");
+		sb_text_add(o, v->kind == DOC_SEQ ? "]" : "}");
 		break;
 	}
 }
 
 void conf_value_text(const struct cfg_value *v, char *out, size_t cap)
 {
-	struct out o = { .p = out, .cap = cap };
+	struct sb_text o = { .p = out, .cap = cap };
 
 	out[0] = '\0';
 	if (!v) {
-		add(&o, "(not set)");
+		sb_text_add(&o, "(not set)");
 		return;
 	}
 	add_value(&o, v);

@@ -142,22 +142,8 @@ static int open_again(int fd)
 int sb_cmd_read_head(int fd, char head[SB_CMD_HEAD])
 {
 	sb_autofd int f = open_again(fd);
-	size_t have = 0;
 
-	if (f < 0)
-		return f;
-	while (have < SB_CMD_HEAD) {
-		ssize_t n = pread(f, head + have, SB_CMD_HEAD - have, (off_t)have);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		have += (size_t)n;
-	}
-	return (int)have;
+	return f < 0 ? f : (int)sb_fd_read_at(f, head, SB_CMD_HEAD, 0);
 }
 
 /* ---- struct sb_cmd_files ---- */

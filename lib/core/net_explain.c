@@ -1,8 +1,8 @@
 /* The texts of refusals. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "core/net_i.h"
 
 /* What can be done about it. */
@@ -99,26 +99,6 @@ const char *sb_net_reason_name(enum sb_net_reason r)
 	return (size_t)r < SB_ARRAY_LEN(reasons) ? reasons[r].name : "internal";
 }
 
-struct out {
-	char *p;
-	size_t cap;
-	size_t len;
-};
-
-SB_PRINTF(2, 3) static void add(struct out *o, const char *fmt, ...)
-{
-	va_list ap;
-	int n;
-
-	if (o->len + 1 >= o->cap)
-		return;
-	va_start(ap, fmt);
-	n = vsnprintf(o->p + o->len, o->cap - o->len, fmt, ap);
-	va_end(ap);
-	if (n > 0)
-		o->len = SB_MIN(o->len + (size_t)n, o->cap - 1);
-}
-
 /* Only what a name, an address or a rule is made of: the text goes into answers and terminals. */
 static void safe(const char *s, char *out, size_t cap)
 {
@@ -143,15 +123,15 @@ static void bracketed(const char *target, char *out, size_t cap)
 	(void)snprintf(out, cap, "%s%s%s", v6 ? "[" : "", target, v6 ? "]" : "");
 }
 
-static void suggest(struct out *o, const char *rule, const char *session)
+static void suggest(struct sb_text *o, const char *rule, const char *session)
 {
-	add(o, ". To allow it: sendbox run --allow-hosts %s ...", rule);
+	sb_text_add(o, ". To allow it: sendbox run --allow-hosts %s ...", rule);
 	if (session)
-		add(o, ", or now: sendbox net %s --allow %s", session, rule);
+		sb_text_add(o, ", or now: sendbox net %s --allow %s", session, rule);
 }
 
 /* @host: target in brackets if need be. */
-static void remedy(struct out *o, const struct reason *why, const char *host, uint16_t port,
+static void remedy(struct sb_text *o, const struct reason *why, const char *host, uint16_t port,
 		   const char *session)
 {
 	char rule[SB_NET_RULE_TEXT];
@@ -162,34 +142,34 @@ static void remedy(struct out *o, const struct reason *why, const char *host, ui
 	switch (why->remedy) {
 	case ALLOW:
 		if (strcmp(host, SB_HOST_NAME) == 0) {
-			add(o, ". To allow it: sendbox run --allow-host-port %s ...",
+			sb_text_add(o, ". To allow it: sendbox run --allow-host-port %s ...",
 			    port ? at + 1 : "PORT");
 			if (session && port)
-				add(o, ", or now: sendbox net %s --allow %s%s", session, host, at);
+				sb_text_add(o, ", or now: sendbox net %s --allow %s%s", session, host, at);
 			break;
 		}
 		(void)snprintf(rule, sizeof(rule), "%s%s", host, at);
 		suggest(o, rule, session);
 		break;
 	case ALLOW_NETWORK:
-		add(o, ". To allow it: sendbox run --allow-hosts ADDRESS%s ... with that address or its "
+		sb_text_add(o, ". To allow it: sendbox run --allow-hosts ADDRESS%s ... with that address or its "
 		       "network", at);
 		if (session)
-			add(o, ", or now: sendbox net %s --allow ADDRESS%s", session, at);
+			sb_text_add(o, ", or now: sendbox net %s --allow ADDRESS%s", session, at);
 		break;
 	case ALLOW_ANY:
 		(void)snprintf(rule, sizeof(rule), "%s%s/any", host, port ? at : ":PORT");
 		suggest(o, rule, session);
-		add(o, " (any protocol, unchecked)");
+		sb_text_add(o, " (any protocol, unchecked)");
 		break;
 	case DNS_TYPES:
-		add(o, ". To allow it: sendbox run --dns-types LIST ...");
+		sb_text_add(o, ". To allow it: sendbox run --dns-types LIST ...");
 		break;
 	case RAISE:
-		add(o, ". To change it: sendbox run %s ...", why->option);
+		sb_text_add(o, ". To change it: sendbox run %s ...", why->option);
 		break;
 	case LIFT_DENIAL:
-		add(o, ". To allow it, start the session without that rule");
+		sb_text_add(o, ". To allow it, start the session without that rule");
 		break;
 	case NOTHING:
 	default:
@@ -205,7 +185,7 @@ size_t sb_net_explain(enum sb_net_reason reason, const struct sb_net_rule *rule,
 	char name[SB_NAME_MAX + 1];
 	char host[SB_NAME_MAX + 3];
 	char id[33] = "";
-	struct out o = { .p = out, .cap = cap };
+	struct sb_text o = { .p = out, .cap = cap };
 
 	if (cap == 0)
 		return 0;
@@ -214,20 +194,20 @@ size_t sb_net_explain(enum sb_net_reason reason, const struct sb_net_rule *rule,
 	bracketed(name, host, sizeof(host));
 	if (session)
 		safe(session, id, sizeof(id));
-	add(&o, "sendbox: %s: %s", why->name, port ? host : name);
+	sb_text_add(&o, "sendbox: %s: %s", why->name, port ? host : name);
 	if (port)
-		add(&o, ":%u", (unsigned int)port);
-	add(&o, " %s", why->text);
+		sb_text_add(&o, ":%u", (unsigned int)port);
+	sb_text_add(&o, " %s", why->text);
 	if (rule && rule->host) {
 		char text[SB_NET_RULE_TEXT];
 		char from[64];
 
 		sb_net_rule_text(rule, text, sizeof(text));
-		add(&o, " (rule \"%s\"", text);
+		sb_text_add(&o, " (rule \"%s\"", text);
 		safe(rule->from ? rule->from : "", from, sizeof(from));
 		if (*from)
-			add(&o, " of %s", from);
-		add(&o, ")");
+			sb_text_add(&o, " of %s", from);
+		sb_text_add(&o, ")");
 	}
 	remedy(&o, why, host, port, session ? id : NULL);
 	return o.len;

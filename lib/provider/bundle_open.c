@@ -86,22 +86,11 @@ static int open_file(int dirfd, const char *path, uint64_t max, struct stat *st,
 static int read_exact(int fd, size_t size, char **ret)
 {
 	sb_autofree char *p = malloc(size + 1);
-	size_t at = 0;
+	ssize_t n = p ? sb_fd_read_at(fd, p, size + 1, 0) : -ENOMEM;
 
-	if (!p)
-		return -ENOMEM;
-	while (at <= size) {
-		ssize_t n = pread(fd, p + at, size + 1 - at, (off_t)at);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		at += (size_t)n;
-	}
-	if (at != size)
+	if (n < 0)
+		return (int)n;
+	if ((size_t)n != size)
 		return -EBADMSG;
 	p[size] = '\0';
 	*ret = sb_take(&p);
