@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,22 +10,11 @@
 #include "core/plan.h"
 #include "trust.h"
 
-static const char *home_of(void)
-{
-	const char *home = getenv("HOME");
-	const struct passwd *pw;
-
-	if (home && home[0] == '/')
-		return home;
-	pw = getpwuid(geteuid());
-	return pw ? pw->pw_dir : "/";
-}
-
 int conf_load(const struct cli_dirs *dirs, const struct run_options *o, struct conf *ret,
 	      struct sb_err *err)
 {
 	struct cfg_files in = { .config_dir = dirs->config,
-				.home = home_of(),
+				.home = cli_home("/"),
 				.project_dir = o->project,
 				.file = o->config,
 				.no_project = o->no_config };

@@ -104,10 +104,20 @@ static int find_libexec(char *out, struct sb_err *err)
 			  exe);
 }
 
+const char *cli_home(const char *or)
+{
+	const char *home = getenv("HOME");
+	const struct passwd *pw;
+
+	if (home && home[0] == '/')
+		return home;
+	pw = getpwuid(geteuid());
+	return pw && pw->pw_dir[0] == '/' ? pw->pw_dir : or;
+}
+
 int cli_dirs_init(struct cli_dirs *ret, struct sb_err *err)
 {
 	const char *base = getenv("SENDBOX_HOME");
-	const char *home = getenv("HOME");
 	const char *run = getenv("XDG_RUNTIME_DIR");
 	char *const made[] = { ret->config, ret->state, ret->cache, ret->run };
 	int r = 0;
@@ -123,12 +133,9 @@ int cli_dirs_init(struct cli_dirs *ret, struct sb_err *err)
 		if (r == 0)
 			r = join(ret->run, PATH_MAX, base, "/run", err);
 	} else {
-		if (!home || home[0] != '/') {
-			const struct passwd *pw = getpwuid(geteuid());
+		const char *home = cli_home(NULL);
 
-			home = pw ? pw->pw_dir : NULL;
-		}
-		if (!home || home[0] != '/')
+		if (!home)
 			return sb_err_set(err, -ENOENT, "no home directory: set HOME or "
 							"SENDBOX_HOME");
 		r = pick(ret->config, "XDG_CONFIG_HOME", home, "/.config/sendbox", err);

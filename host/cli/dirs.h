@@ -15,6 +15,10 @@ struct cli_dirs {
 	char libexec[4096];
 };
 
+/* The caller's home directory: HOME when it is absolute, else the password file's, else @or.
+ * Borrowed until the next look-up of a user. */
+const char *cli_home(const char *or);
+
 /* Fill and create. Return: 0; -errno with the text in @err. */
 SB_MUST_CHECK int cli_dirs_init(struct cli_dirs *ret, struct sb_err *err);
 

@@ -190,61 +190,13 @@ static int kernel_path(const struct plan_input *in, char **ret, struct sb_err *e
 	return r < 0 ? sb_err_set(err, r, "runtime.kernel: %s", strerror(-r)) : 0;
 }
 
-int plan_policy_make(const struct plan_input *in, const struct sb_dirs *dirs,
-		     struct sb_plan **ret, struct sb_err *err)
+/* What the configuration says: all of it that needs neither the bundle nor the provider. */
+static int set_policy(struct sb_plan *p, const struct plan_input *in, const struct sb_dirs *dirs,
+		      struct sb_err *err)
 {
-	sb_autoplan struct sb_plan *p = calloc(1, sizeof(*p));
 	struct stat project;
-	int r;
+	int r = set_provider(p, in, err);
 
-	if (!p)
-		return oom(err);
-	r = set_provider(p, in, err);
-	if (r == 0)
-		r = plan_set_mounts(p, in, dirs, &project, err);
-	if (r == 0)
-		r = plan_set_identity(p, in, &project, err);
-	if (r == 0)
-		r = plan_set_env(p, in, err);
-	if (r == 0)
-		r = plan_set_argv(p, in->opt->argv, err);
-	if (r == 0)
-		r = plan_set_image(p, in, dirs, err);
-	if (r == 0)
-		r = plan_set_confinement(p, in, err);
-	if (r == 0)
-		r = plan_set_guards(p, in, err);
-	if (r == 0)
-		r = plan_net_make(in, p, err);
-	if (r == 0)
-		r = plan_commands_make(in, plan_project(p), &p->commands, err);
-	if (r < 0)
-		return r;
-	*ret = sb_take(&p);
-	return 0;
-}
-
-int plan_make(const struct plan_input *in, const struct sb_dirs *dirs,
-	      const struct sb_bundle *bundle, const uint8_t pub[32], struct sb_plan **ret,
-	      uint32_t *ret_fail, struct sb_err *err)
-{
-	sb_autoplan struct sb_plan *p = calloc(1, sizeof(*p));
-	const struct sb_provider *provider;
-	sb_autofree char *kernel = NULL;
-	struct stat project;
-	int r;
-
-	*ret_fail = SB_FAIL_USAGE;
-	if (!p)
-		return oom(err);
-	sb_random(p->session, sizeof(p->session));
-	p->created_unix_s = (uint64_t)time(NULL);
-	p->expires_unix_s = p->created_unix_s + (in->opt->valid_s ? in->opt->valid_s : PLAN_START_S);
-	r = set_provider(p, in, err);
-	if (r == 0)
-		r = set_defaults(p, in, err);
-	if (r == 0)
-		r = plan_set_bundle(p, bundle, pub, err);
 	if (r == 0)
 		r = plan_set_mounts(p, in, dirs, &project, err);
 	if (r == 0)
@@ -262,11 +214,46 @@ int plan_make(const struct plan_input *in, const struct sb_dirs *dirs,
 	if (r == 0)
 		r = plan_set_guards(p, in, err);
 	if (r == 0)
-		r = plan_set_parts(p, in, err);
-	if (r == 0)
 		r = plan_net_make(in, p, err);
 	if (r == 0)
 		r = plan_commands_make(in, plan_project(p), &p->commands, err);
+	return r;
+}
+
+int plan_policy_make(const struct plan_input *in, const struct sb_dirs *dirs,
+		     struct sb_plan **ret, struct sb_err *err)
+{
+	sb_autoplan struct sb_plan *p = calloc(1, sizeof(*p));
+	int r = p ? set_policy(p, in, dirs, err) : oom(err);
+
+	if (r < 0)
+		return r;
+	*ret = sb_take(&p);
+	return 0;
+}
+
+int plan_make(const struct plan_input *in, const struct sb_dirs *dirs,
+	      const struct sb_bundle *bundle, const uint8_t pub[32], struct sb_plan **ret,
+	      uint32_t *ret_fail, struct sb_err *err)
+{
+	sb_autoplan struct sb_plan *p = calloc(1, sizeof(*p));
+	const struct sb_provider *provider;
+	sb_autofree char *kernel = NULL;
+	int r;
+
+	*ret_fail = SB_FAIL_USAGE;
+	if (!p)
+		return oom(err);
+	sb_random(p->session, sizeof(p->session));
+	p->created_unix_s = (uint64_t)time(NULL);
+	p->expires_unix_s = p->created_unix_s + (in->opt->valid_s ? in->opt->valid_s : PLAN_START_S);
+	r = set_policy(p, in, dirs, err);
+	if (r == 0)
+		r = set_defaults(p, in, err);
+	if (r == 0)
+		r = plan_set_bundle(p, bundle, pub, err);
+	if (r == 0)
+		r = plan_set_parts(p, in, err);
 	if (r == 0)
 		r = kernel_path(in, &kernel, err);
 	if (r < 0)

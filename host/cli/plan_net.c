@@ -5,12 +5,12 @@
 #include <idn2.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli.h"
+#include "dirs.h"
 #include "groups.h"
 
 #define HOSTS_LINE_MAX 4096
@@ -221,22 +221,11 @@ static void no_warning(void *arg, const char *text)
 	(void)text;
 }
 
-static const char *home_of(void)
-{
-	const char *home = getenv("HOME");
-	const struct passwd *pw;
-
-	if (home && home[0] == '/')
-		return home;
-	pw = getpwuid(geteuid());
-	return pw ? pw->pw_dir : "/";
-}
-
 bool plan_net_group_here(const char *word, const char *project)
 {
 	const char *const writable[] = { project, NULL };
 	const struct groups_env env = { .root = "",
-					.home = home_of(),
+					.home = cli_home("/"),
 					.project = project,
 					.writable = writable,
 					.getenv = variable,
@@ -249,7 +238,7 @@ bool plan_net_group_here(const char *word, const char *project)
 static int add_group(struct adding *a, const char *word, size_t len)
 {
 	struct groups_env env = { .root = "",
-				  .home = home_of(),
+				  .home = cli_home("/"),
 				  .project = a->env->project,
 				  .writable = a->env->writable,
 				  .getenv = variable,
