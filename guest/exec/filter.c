@@ -1,22 +1,15 @@
 #include "exec/filter.h"
 
 #include <errno.h>
-#include <linux/audit.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
 
 #include "core/syscalls.h"
+#include "exec/arch.h"
 
 #include "seccomp-filter.h"
 
-#if defined(__x86_64__)
-#define THIS_ARCH AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define THIS_ARCH AUDIT_ARCH_AARCH64
-#else
-#error "no seccomp architecture for this machine"
-#endif
 
 #define REFUSE (SECCOMP_RET_ERRNO | EPERM)
 
@@ -55,7 +48,7 @@ static void on_call(struct code *c, uint32_t nr, uint32_t action)
 
 static bool allowed(const struct sock_fprog *f, int nr)
 {
-	const struct seccomp_data d = { .nr = nr, .arch = THIS_ARCH };
+	const struct seccomp_data d = { .nr = nr, .arch = SB_THIS_ARCH };
 
 	return sb_filter_eval(f, &d) == SECCOMP_RET_ALLOW;
 }
@@ -75,7 +68,7 @@ static int compose(const struct sb_plan *plan, unsigned int flags, const struct 
 	uint32_t refuse = flags & SB_FILTER_ASK_REFUSED ? SECCOMP_RET_USER_NOTIF : REFUSE;
 
 	emit(c, BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, arch));
-	emit(c, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, THIS_ARCH);
+	emit(c, BPF_JMP | BPF_JEQ | BPF_K, 1, 0, SB_THIS_ARCH);
 	emit(c, BPF_RET | BPF_K, 0, 0, SECCOMP_RET_KILL_PROCESS);
 	emit(c, BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(struct seccomp_data, nr));
 	for (char *const *name = plan->deny_syscalls; name && *name; name++) {

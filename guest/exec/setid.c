@@ -1,19 +1,13 @@
 #include "exec/setid.h"
 
 #include <errno.h>
-#include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-#if defined(__x86_64__)
-#define THIS_ARCH AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define THIS_ARCH AUDIT_ARCH_AARCH64
-#else
-#error "no seccomp architecture for this machine"
-#endif
+#include "exec/arch.h"
+
 #ifndef __NR_fchmodat2
 #define __NR_fchmodat2 452
 #endif
@@ -46,7 +40,7 @@
 
 static struct sock_filter filter[] = {
 	LOAD((uint32_t)offsetof(struct seccomp_data, arch)),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, THIS_ARCH, 1, 0),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SB_THIS_ARCH, 1, 0),
 	ALLOW, /* the main filter judges other architectures */
 	LOAD((uint32_t)offsetof(struct seccomp_data, nr)),
 #ifdef __NR_open

@@ -70,6 +70,8 @@ SB_MUST_CHECK int cfg_merge(struct arena *a, struct cfg_value *into, const struc
 /* Sorted keys, so that cfg_get can search and cfg_json writes one form. */
 SB_MUST_CHECK int cfg_sort(struct cfg_value *v);
 void cfg_origin_text(const struct cfg_origin *o, char *out, size_t cap);
+/* By dotted path, in a tree whose keys need not be sorted yet. NULL: not there. */
+struct cfg_value *cfg_by_path(struct cfg_value *v, const char *path);
 bool cfg_equal(const struct cfg_value *a, const struct cfg_value *b);
 
 /* ---- the whole (cross.c) ---- */

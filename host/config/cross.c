@@ -4,23 +4,6 @@
 
 #include "cfg_i.h"
 
-static struct cfg_value *find(struct cfg *c, const char *path)
-{
-	struct cfg_value *v = &c->root;
-
-	while (v && *path) {
-		size_t n = strcspn(path, ".");
-		struct cfg_value *next = NULL;
-
-		for (size_t i = 0; v->kind == DOC_MAP && i < v->n; i++)
-			if (strncmp(v->keys[i], path, n) == 0 && !v->keys[i][n])
-				next = &v->items[i];
-		v = next;
-		path += n + (path[n] == '.');
-	}
-	return v;
-}
-
 static bool is(const struct cfg_value *v, const char *word)
 {
 	return v && v->kind == DOC_STR && strcmp(v->text, word) == 0;
@@ -29,8 +12,8 @@ static bool is(const struct cfg_value *v, const char *word)
 /* filter and deny, open and allow are two words for one thing: the inner one counts. */
 static void cross_mode(struct cfg *c, struct problems *p)
 {
-	struct cfg_value *mode = find(c, "policy.network.mode");
-	struct cfg_value *action = find(c, "policy.network.default_action");
+	struct cfg_value *mode = cfg_by_path(&c->root, "policy.network.mode");
+	struct cfg_value *action = cfg_by_path(&c->root, "policy.network.default_action");
 	struct cfg_value *outer;
 	struct cfg_value *inner;
 	char where[600];

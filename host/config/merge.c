@@ -137,11 +137,11 @@ static const char *const families[][4] = {
 	{ "policy.commands.allowlist", "policy.commands.rules", NULL },
 };
 
-static const struct cfg_value *by_path(const struct cfg_value *v, const char *path)
+struct cfg_value *cfg_by_path(struct cfg_value *v, const char *path)
 {
 	while (v && *path) {
 		size_t n = strcspn(path, ".");
-		const struct cfg_value *next = NULL;
+		struct cfg_value *next = NULL;
 
 		for (size_t i = 0; v->kind == DOC_MAP && i < v->n; i++)
 			if (strncmp(v->keys[i], path, n) == 0 && !v->keys[i][n])
@@ -162,7 +162,7 @@ static const struct cfg_origin *lock_of(const struct merging *m, const struct cf
 		bool member = false;
 
 		for (size_t i = 0; families[f][i]; i++) {
-			const struct cfg_value *v = by_path(m->root, families[f][i]);
+			const struct cfg_value *v = cfg_by_path(m->root, families[f][i]);
 
 			member = member || strcmp(families[f][i], m->path) == 0;
 			if (v && v->locked_by)
@@ -195,7 +195,7 @@ static int allowed_set(struct merging *m, const struct cfg_value *into, struct s
 		for (size_t i = 0; families[f][i]; i++)
 			member = member || strcmp(families[f][i], m->path) == 0;
 		for (size_t i = 0; member && families[f][i]; i++) {
-			const struct cfg_value *list = by_path(m->root, families[f][i]);
+			const struct cfg_value *list = cfg_by_path(m->root, families[f][i]);
 
 			if (list && list->locked_by && n < SB_ARRAY_LEN(lists)) {
 				lists[n++] = list;
