@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench.h"
 #include "conn/chan.h"
 #include "crypto/noise.h"
 #include "wire/record.h"
@@ -249,17 +250,9 @@ static double plain_copy(uint64_t bytes)
 
 /* --- figures --- */
 
-static int by_value(const void *a, const void *b)
-{
-	const double x = *(const double *)a;
-	const double y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static double median(double *v, size_t n, double *low, double *high)
 {
-	qsort(v, n, sizeof(*v), by_value);
+	qsort(v, n, sizeof(*v), bench_by_value);
 	*low = v[0];
 	*high = v[n - 1];
 	return v[n / 2];

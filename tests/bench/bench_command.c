@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "bench.h"
 #include "core/cmd_policy.h"
 
 #define ROUNDS 21
@@ -23,40 +24,6 @@ struct asked {
 	struct sb_cmd_request q;
 };
 static struct asked asked[ASKED];
-static uint64_t seed = 88172645463325252;
-
-static uint32_t rnd(uint32_t below)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return (uint32_t)((seed >> 16) % below);
-}
-
-static double now_ns(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	const double x = *(const double *)a;
-	const double y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static void report(const char *name, double *v)
-{
-	qsort(v, ROUNDS, sizeof(*v), by_value);
-	(void)printf("{\"bench\":\"%s\",\"unit\":\"ns\",\"median\":%.1f,\"min\":%.1f,\"max\":%.1f,"
-		     "\"rounds\":%d}\n",
-		     name, v[ROUNDS / 2], v[0], v[ROUNDS - 1], ROUNDS);
-}
-
 /* "toolN" is /usr/bin/toolN with inode N + 100. */
 static int find(void *arg, const char *name, unsigned int nth, char *path, size_t cap,
 		struct sb_cmd_file *ret)
@@ -116,10 +83,10 @@ static void fill(size_t kind, size_t salt)
 {
 	for (size_t n = 0; n < ASKED; n++) {
 		struct asked *a = &asked[n];
-		size_t i = rnd(RULES / 5) * 5 + kind;
+		size_t i = bench_rnd(RULES / 5) * 5 + kind;
 
 		while (i % 50 == 4 || i % 50 == 14 || i % 50 == 15 || i % 250 == 24)
-			i = rnd(RULES / 5) * 5 + kind;
+			i = bench_rnd(RULES / 5) * 5 + kind;
 		(void)snprintf(a->path, sizeof(a->path), "/usr/bin/tool%zu", i % PROGRAMS);
 		(void)snprintf(a->words[0], sizeof(a->words[0]), "tool%zu", i % PROGRAMS);
 		(void)snprintf(a->words[1], sizeof(a->words[1]), "sub%zu", i + salt);
@@ -144,7 +111,7 @@ static void decide_bench(const struct sb_cmdpol *p, const char *label, enum sb_c
 	double v[ROUNDS];
 
 	for (size_t r = 0; r < ROUNDS; r++) {
-		double from = now_ns();
+		double from = bench_now_ns();
 		size_t right = 0;
 
 		for (size_t i = 0; i < ASKED; i++) {
@@ -152,11 +119,11 @@ static void decide_bench(const struct sb_cmdpol *p, const char *label, enum sb_c
 
 			right += verdict.action == want && !verdict.rule == !rule;
 		}
-		v[r] = (now_ns() - from) / ASKED;
+		v[r] = (bench_now_ns() - from) / ASKED;
 		if (right != ASKED)
 			abort();
 	}
-	report(label, v);
+	bench_report(label, "ns", 1, v, ROUNDS);
 }
 
 static void compile_bench(const struct sb_plan_commands *c)
@@ -164,15 +131,15 @@ static void compile_bench(const struct sb_plan_commands *c)
 	double v[ROUNDS];
 
 	for (size_t r = 0; r < ROUNDS; r++) {
-		double from = now_ns();
+		double from = bench_now_ns();
 		struct sb_cmdpol *p = NULL;
 
 		if (sb_cmdpol_new(c, &files, &p, NULL) < 0)
 			abort();
-		v[r] = now_ns() - from;
+		v[r] = bench_now_ns() - from;
 		(void)sb_cmdpol_free(p);
 	}
-	report("command_compile", v);
+	bench_report("command_compile", "ns", 1, v, ROUNDS);
 }
 
 int main(void)

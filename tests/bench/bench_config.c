@@ -7,26 +7,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "bench.h"
 #include "config/config.h"
 
 #define ROUNDS 41
 #define RULES 500
-
-static double now_ms(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	const double x = *(const double *)a;
-	const double y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
 
 static char *text(size_t *len)
 {
@@ -58,18 +43,15 @@ int main(void)
 		struct cfg *c = NULL;
 		char *json = NULL;
 		size_t json_len = 0;
-		double from = now_ms();
+		double from = bench_now_ns();
 
 		if (cfg_compile(&s, 1, &c, &p) < 0 || cfg_json(c, &json, &json_len) < 0)
 			abort();
-		v[i] = now_ms() - from;
+		v[i] = (bench_now_ns() - from) / 1e6;
 		free(json);
 		(void)cfg_free(c);
 	}
-	qsort(v, ROUNDS, sizeof(*v), by_value);
-	(void)printf("{\"bench\":\"config_1000_rules\",\"unit\":\"ms\",\"median\":%.3f,\"min\":%.3f,"
-		     "\"max\":%.3f,\"rounds\":%d}\n",
-		     v[ROUNDS / 2], v[0], v[ROUNDS - 1], ROUNDS);
+	bench_report("config_1000_rules", "ms", 3, v, ROUNDS);
 	free(t);
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "bench.h"
 #include "wire/dns.h"
 #include "wire/http1.h"
 #include "wire/tls_hello.h"
@@ -181,38 +182,19 @@ static void hello_byte_by_byte(void)
 		must(sb_tls_hello_parse(pieces, n, &h) == SB_TLS_MORE);
 }
 
-static double now_ns(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	const double x = *(const double *)a;
-	const double y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static void bench(const char *name, void (*fn)(void), unsigned int times)
 {
 	double v[ROUNDS];
 
 	fn(); /* warm */
 	for (unsigned int i = 0; i < ROUNDS; i++) {
-		double from = now_ns();
+		double from = bench_now_ns();
 
 		for (unsigned int n = 0; n < times; n++)
 			fn();
-		v[i] = (now_ns() - from) / times;
+		v[i] = (bench_now_ns() - from) / times;
 	}
-	qsort(v, ROUNDS, sizeof(*v), by_value);
-	(void)printf("{\"bench\":\"%s\",\"unit\":\"ns\",\"median\":%.0f,\"min\":%.0f,\"max\":%.0f,"
-		     "\"rounds\":%d}\n",
-		     name, v[ROUNDS / 2], v[0], v[ROUNDS - 1], ROUNDS);
+	bench_report(name, "ns", 0, v, ROUNDS);
 }
 
 int main(void)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "bench.h"
 #include "conn/plan_fd.h"
 #include "core/net_policy.h"
 
@@ -19,22 +20,6 @@ static double now_us(void)
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	const double x = *(const double *)a;
-	const double y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static void report(const char *name, double *v)
-{
-	qsort(v, ROUNDS, sizeof(*v), by_value);
-	(void)printf("{\"bench\":\"%s\",\"unit\":\"us\",\"median\":%.1f,\"min\":%.1f,\"max\":%.1f,"
-		     "\"rounds\":%d}\n",
-		     name, v[ROUNDS / 2], v[0], v[ROUNDS - 1], ROUNDS);
 }
 
 static char *text(const char *s)
@@ -124,8 +109,8 @@ static void measure(size_t rules, const char *write_name, const char *verify_nam
 		(void)sb_plan_free(got);
 		free(bytes);
 	}
-	report(write_name, write);
-	report(verify_name, verify);
+	bench_report(write_name, "us", 1, write, ROUNDS);
+	bench_report(verify_name, "us", 1, verify, ROUNDS);
 	(void)sb_plan_free(p);
 }
 

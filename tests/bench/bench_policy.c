@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "bench.h"
 #include "core/net_policy.h"
 
 #define ROUNDS 21
@@ -16,40 +17,6 @@
 
 static char names[ASKED][64];
 static struct sb_addr addrs[ASKED];
-static uint64_t seed = 88172645463325252;
-
-static uint32_t rnd(uint32_t below)
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return (uint32_t)((seed >> 16) % below);
-}
-
-static double now_ns(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	const double x = *(const double *)a;
-	const double y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static void report(const char *name, double *v)
-{
-	qsort(v, ROUNDS, sizeof(*v), by_value);
-	(void)printf("{\"bench\":\"%s\",\"unit\":\"ns\",\"median\":%.1f,\"min\":%.1f,\"max\":%.1f,"
-		     "\"rounds\":%d}\n",
-		     name, v[ROUNDS / 2], v[0], v[ROUNDS - 1], ROUNDS);
-}
-
 static int add(void *arg, const struct sb_net_rule *r)
 {
 	return sb_net_rule_add(arg, r);
@@ -84,7 +51,7 @@ static struct sb_netpol *policy(void)
 static void fill(unsigned int odd, const char *prefix, const char *salt)
 {
 	for (unsigned int i = 0; i < ASKED; i++) {
-		unsigned int k = rnd(RULES / 2) * 2 + odd;
+		unsigned int k = bench_rnd(RULES / 2) * 2 + odd;
 
 		(void)snprintf(names[i], sizeof(names[i]), "%spackage%u%s.registry%u.example.com",
 			       prefix, k, salt, k % 97);
@@ -97,7 +64,7 @@ static void name_bench(const struct sb_netpol *p, const char *label, uint16_t po
 	size_t allowed = 0;
 
 	for (size_t r = 0; r < ROUNDS; r++) {
-		double from = now_ns();
+		double from = bench_now_ns();
 
 		for (size_t i = 0; i < ASKED; i++) {
 			struct sb_net_verdict verdict;
@@ -105,11 +72,11 @@ static void name_bench(const struct sb_netpol *p, const char *label, uint16_t po
 			sb_netpol_name(p, names[i], port, &verdict);
 			allowed += verdict.allow;
 		}
-		v[r] = (now_ns() - from) / ASKED;
+		v[r] = (bench_now_ns() - from) / ASKED;
 	}
 	if (allowed > (size_t)ROUNDS * ASKED)
 		abort();
-	report(label, v);
+	bench_report(label, "ns", 1, v, ROUNDS);
 }
 
 static void addr_bench(const struct sb_netpol *p)
@@ -120,7 +87,7 @@ static void addr_bench(const struct sb_netpol *p)
 
 	for (size_t i = 0; i < ASKED; i++) {
 		for (size_t k = 0; k < 16; k++)
-			addrs[i].b[k] = (uint8_t)rnd(256);
+			addrs[i].b[k] = (uint8_t)bench_rnd(256);
 		if (i % 4) { /* most are IPv4 */
 			uint8_t v4[4];
 
@@ -131,24 +98,24 @@ static void addr_bench(const struct sb_netpol *p)
 		}
 	}
 	for (size_t r = 0; r < ROUNDS; r++) {
-		double from = now_ns();
+		double from = bench_now_ns();
 
 		for (size_t i = 0; i < ASKED; i++)
 			sum += (size_t)sb_addr_classify(&addrs[i]);
-		class[r] = (now_ns() - from) / ASKED;
-		from = now_ns();
+		class[r] = (bench_now_ns() - from) / ASKED;
+		from = bench_now_ns();
 		for (size_t i = 0; i < ASKED; i++) {
 			struct sb_net_verdict verdict;
 
 			sb_netpol_resolved(p, &addrs[i], 443, &verdict);
 			sum += verdict.allow;
 		}
-		whole[r] = (now_ns() - from) / ASKED;
+		whole[r] = (bench_now_ns() - from) / ASKED;
 	}
 	if (sum == 0)
 		abort();
-	report("address_class", class);
-	report("policy_address", whole);
+	bench_report("address_class", "ns", 1, class, ROUNDS);
+	bench_report("policy_address", "ns", 1, whole, ROUNDS);
 }
 
 int main(void)
