@@ -8,27 +8,7 @@
 #include "plan_text.h"
 #include "t.h"
 
-static const char plan[] =
-	"{\"accel\":\"none\",\"argv\":[\"/bin/echo\"]," PLAN_BUNDLE "\"cpus\":2,"
-	"\"cpus_asked\":false,\"created\":1000,\"cwd\":\"/w\"," PLAN_DENY
-	"\"disk\":67108864," PLAN_ENV_A_1 "\"expires\":2000," PLAN_FEATURES
-	"\"format\":\"sendbox-plan\",\"gid\":1000," PLAN_GUARDS
-	"\"guest_sha256\":\"" PLAN_ZEROS "\","
-	"\"home\":\"/home/user\"," PLAN_HOST_VERSION
-	"\"hostname\":\"sendbox\",\"image\":\"host\",\"image_dev\":0,"
-	"\"image_ino\":0,\"image_path\":null,\"initramfs_sha256\":\"" PLAN_ZEROS "\","
-	"\"kernel_release\":null,\"kernel_sha256\":\"" PLAN_ZEROS "\"," PLAN_LOG_BLOCKED
-	"\"memory\":0,\"memory_asked\":false,\"mounts\":[],"
-	"\"net\":{\"cname_strict\":false,\"dns_new_names\":0,\"dns_queries\":0,\"dns_types\":[],"
-	"\"ech_outer\":false,\"host_bytes\":0,\"idle_ms\":0,\"max_connections\":0,\"mode\":\"none\","
-	"\"pins\":[],\"proxy_env\":false,\"resolvers\":[],\"rules\":[],\"session_bytes\":0},"
-	"\"nofile\":1024,\"owner_gid\":1000,\"owner_uid\":1000," PLAN_PARTS
-	"\"pids_asked\":false,\"pids_max\":512," PLAN_PROFILE
-	"\"provider\":\"namespace\",\"provider_asked\":\"namespace\","
-	"\"provider_reason\":\"asked for\"," PLAN_LIMITS
-	"\"separate_stderr\":false,\"session\":\"000102030405060708090a0b0c0d0e0f\","
-	"\"term\":null,\"test_root\":false,\"timeout_ms\":0,\"tty\":false,\"uid\":1000,"
-	"\"user\":\"user\",\"version\":2}";
+static const char plan[] = PLAN_WHOLE;
 
 static const uint8_t env[2] = "1"; /* of A, with its NUL */
 static const uint8_t session[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
