@@ -35,7 +35,7 @@
 		    .text = CFG_X_COMMAND),                                                         \
 		ROW(p "[].action", ENUM, ACTS, 0, 0, actions, default_action, NULL,                 \
 		    "what happens to a command that matches",                                       \
-		    "a matching command is allowed, refused, recorded or asked for",                \
+		    "a matching command is allowed, refused, told or asked for",                \
 		    .required = (needs_action)),                                                    \
 		ROW(p "[].scope", ENUM, ACTS, 0, 0, "tree|top_level", NULL, NULL,                   \
 		    "every program that is started, or the command given to run alone",             \
@@ -170,7 +170,7 @@ const struct cfg_key cfg_keys[] = {
 	    "matches decides", "a matching command is treated so", .merge = CFG_M_ALLOW),
 	COMMAND("policy.commands.rules", "allow|deny|log|ask", NULL, true),
 	ROW("policy.commands.log_blocked", BOOL, ACTS, 0, 0, NULL, "true", NULL,
-	    "refused commands become a line on stderr and a record",
+	    "refused commands become a line on stderr and an event of --json",
 	    "false: the program sees EACCES and nothing else", .merge = 0),
 
 	MAP("policy.network", "what can be reached"),
@@ -269,7 +269,7 @@ const struct cfg_key cfg_keys[] = {
 	    .merge = CFG_M_GROW),
 	ITEM("policy.boundaries.syscalls.additional_denylist[]", 1, 64, SYSCALL, "name"),
 	ROW("policy.boundaries.syscalls.log_blocked", BOOL, ACTS, 0, 0, NULL, "false", NULL,
-	    "refused system calls are counted and told", "a line and a record for them", .merge = 0),
+	    "refused system calls are counted and told", "a line and an event of --json for them", .merge = 0),
 	LATER("policy.boundaries.tool_calls", MAP, 0, 0, NULL, "*", "MCP servers"),
 	LATER("policy.boundaries.tool_calls.max_frame_bytes", INT, 1, 16777216, NULL, "*",
 	      "longest message"),
