@@ -35,6 +35,20 @@ enum sb_image_kind {
 	SB_IMAGE_NONE = 0,
 	SB_IMAGE_HOST = 1, /* the host's /usr read-only with a synthetic /etc */
 	SB_IMAGE_DIR = 2,  /* a directory that holds a root filesystem, read-only, + upper */
+	SB_IMAGE_LAYERS = 3, /* nothing but the plan's layers */
+};
+enum sb_upper_kind { /* where the workload's changes to the root file system go */
+	SB_UPPER_NONE = 0,
+	SB_UPPER_TMPFS = 1, /* guest memory (namespace: host memory), gone with the session */
+	SB_UPPER_DISK = 2,  /* microvm: a raw file with ext4, made empty by the host and never
+			     * read by it again */
+	SB_UPPER_DIR = 3,   /* namespace: a directory that belongs to this instance alone */
+};
+enum sb_task {
+	SB_TASK_NONE = 0,
+	SB_TASK_COMMAND = 1, /* run argv */
+	SB_TASK_EXPORT = 2,  /* write the upper layer to stdout as a tar with OCI whiteouts, by the
+			      * guest's own code; nothing of the upper layer runs */
 };
 enum sb_mount_mode {
 	SB_MOUNT_NONE = 0,
@@ -101,6 +115,24 @@ struct sb_plan_bundle { /* what the guest is made of */
 	uint8_t key[32];            /* public key that signed it */
 };
 
+#define SB_PLAN_MAX_LAYERS 8
+struct sb_plan_layer { /* a read-only erofs file that sendbox made, by content */
+	char *path; /* absolute, in the cache; never written again */
+	uint8_t sha256[32]; /* of the file, taken when it was made */
+	/* What it was when the digest was taken; whoever opens it compares these four and refuses
+	 * the session otherwise, which takes no time; `sendbox cache verify` hashes again. */
+	uint64_t dev;
+	uint64_t ino;
+	uint64_t size;
+	uint64_t ctime_ns;
+};
+struct sb_plan_upper {
+	enum sb_upper_kind kind;
+	char *path; /* DISK, DIR: absolute on the host; else NULL */
+	uint64_t dev;
+	uint64_t ino;
+};
+
 struct sb_plan_mount {
 	char *host;  /* canonical absolute path on the host */
 	char *guest; /* absolute, normalised, no symlink meaning */
@@ -135,6 +167,12 @@ struct sb_plan {
 	char *image_path;           /* SB_IMAGE_DIR only, else NULL */
 	uint64_t image_dev;
 	uint64_t image_ino;
+	/* Over the image, or alone with IMAGE_LAYERS (then at least one): [0] is the lowest. */
+	struct sb_plan_layer *layers;
+	size_t n_layers;
+	struct sb_plan_upper upper;
+	char *instance; /* name of the instance, or NULL */
+	enum sb_task task;
 
 	char *kernel_release;       /* microvm only, else NULL */
 	uint8_t kernel_sha256[32];  /* of the ELF that is booted; zero for namespace */
@@ -152,13 +190,16 @@ struct sb_plan {
 	bool separate_stderr; /* with tty: stderr is a stream of its own */
 	char *term;           /* TERM with tty, else NULL */
 
-	uint32_t uid; /* of the workload inside the guest; never 0 unless test_root */
+	uint32_t uid; /* of the workload inside the guest; never 0 unless builder or test_root */
 	uint32_t gid;
 	char *user;   /* login name inside */
 	char *home;   /* created in the guest if no mount provides it */
 	uint32_t owner_uid; /* host owner that guest uid stands for in mounts */
 	uint32_t owner_gid;
 	char *hostname;
+	bool builder; /* makes an environment: uid 0 with the capabilities that package managers need
+		       * (see guest/exec/confine.c), over an upper of its own, and no folder of the
+		       * user: mounts must be read-only */
 	bool test_root; /* tests only: workload is root in the guest with all capabilities;
 			 * microvm only; the product never sets it */
 
