@@ -143,7 +143,7 @@ static int renew_owner(struct sb_plan *p, const struct stat *project)
 
 	p->owner_uid = root ? project->st_uid : geteuid();
 	p->owner_gid = root ? project->st_gid : getegid();
-	p->test_root = getenv("SENDBOX_TEST_GUEST_ROOT") != NULL;
+	p->test_root = !plan_alone(p) && getenv("SENDBOX_TEST_GUEST_ROOT") != NULL;
 	return 0;
 }
 
@@ -185,6 +185,8 @@ static int renew(struct sb_plan *p, const struct run_options *o, const struct sb
 		return oom(err);
 	r = plan_renew_mounts(p, dirs, &project, err);
 	if (r == 0)
+		r = plan_renew_root(p, err);
+	if (r == 0)
 		r = renew_owner(p, &project);
 	if (r == 0)
 		r = plan_set_bundle(p, bundle, pub, err);
@@ -219,10 +221,12 @@ static void tell(void *arg, const char *path, const char *a, const char *b)
 static int compare(const struct plan_loaded *l, const struct sb_plan *p, const uint8_t pub[32],
 		   struct sb_err *err)
 {
-	const char *skip[16] = { "session", "created", "expires", "reviewed_sha256", "mounts.dev",
-				 "mounts.ino", "image_dev", "image_ino" };
+	const char *skip[20] = { "session",    "created",    "expires",	   "reviewed_sha256",
+				 "mounts.dev", "mounts.ino", "image_dev",  "image_ino",
+				 "layers.dev", "layers.ino", "layers.ctime_ns",
+				 "upper.dev",  "upper.ino" };
 	sb_autofree char *bytes = NULL;
-	size_t at = 8;
+	size_t at = 13;
 	size_t told = 0;
 	size_t len = 0;
 	int r;

@@ -9,10 +9,13 @@
 
 #define CONF_PROJECT_FILE ".sendbox.yaml"
 
+struct launch_target;
+
 struct plan_input {
 	const struct run_options *opt;
 	const struct cfg_loaded *conf;
 	const struct cfg_options *line;
+	const struct launch_target *target; /* launch.h; NULL = plain */
 };
 
 /* A value that some layer sets; NULL = nobody but the built-in defaults. */

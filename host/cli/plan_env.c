@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "conn/plan_env.h"
+#include "launch.h"
 #include "plan_make_i.h"
 #include "plan_net.h"
 
@@ -26,6 +27,17 @@ static bool plain_name(const char *s)
 	       s[0] != '\0' && s[0] != '-' && s[0] != '.' && strlen(s) <= 32;
 }
 
+/* Root of its own guest. */
+static int set_builder(struct sb_plan *p, const struct stat *project, struct sb_err *err)
+{
+	p->owner_uid = project->st_uid;
+	p->owner_gid = project->st_gid;
+	p->user = strdup("root");
+	p->home = strdup("/root");
+	p->hostname = strdup("sendbox");
+	return p->user && p->home && p->hostname ? 0 : oom(err);
+}
+
 int plan_set_identity(struct sb_plan *p, const struct plan_input *in, const struct stat *project,
 		      struct sb_err *err)
 {
@@ -33,7 +45,9 @@ int plan_set_identity(struct sb_plan *p, const struct plan_input *in, const stru
 	const struct passwd *pw;
 	char home[64];
 
-	p->test_root = getenv("SENDBOX_TEST_GUEST_ROOT") != NULL;
+	p->test_root = !plan_alone(p) && getenv("SENDBOX_TEST_GUEST_ROOT") != NULL;
+	if (p->builder)
+		return set_builder(p, project, err);
 	if (geteuid() == 0) {
 		p->uid = p->gid = p->test_root ? 0 : 1000;
 		p->owner_uid = project->st_uid;
@@ -109,6 +123,23 @@ static int set_one(struct sb_plan *p, const char *name, size_t len, const char *
 	return env_set(p, name, len, value, err);
 }
 
+/* What the caller's own code sets: an image's variables, or what an installer needs. */
+static int set_target(struct sb_plan *p, const struct plan_input *in, struct sb_err *err)
+{
+	const char *const *e = in->target ? in->target->env : NULL;
+	int r = 0;
+
+	for (; r == 0 && e && *e; e++) {
+		size_t n = strcspn(*e, "=");
+
+		if (n == 0 || (*e)[n] != '=')
+			return sb_err_set(err, -EINVAL, "environment \"%.100s\": must be NAME=VALUE",
+					  *e);
+		r = env_set(p, *e, n, *e + n + 1, err);
+	}
+	return r;
+}
+
 static int set_configured(struct sb_plan *p, const struct plan_input *in, struct sb_err *err)
 {
 	const struct cfg_value *map = cfg_get(in->conf->cfg, "env");
@@ -150,6 +181,8 @@ int plan_set_env(struct sb_plan *p, const struct plan_input *in, struct sb_err *
 	int r = plan_base_env(p, proxy, err);
 
 	if (r == 0)
+		r = set_target(p, in, err);
+	if (r == 0)
 		r = set_configured(p, in, err);
 	return r < 0 ? r : set_unusual(p, in->opt, err);
 }
@@ -188,6 +221,8 @@ int plan_set_terminal(struct sb_plan *p, const struct plan_input *in, struct sb_
 	if (o->interactive && !terminals)
 		return sb_err_set(err, -EINVAL,
 				  "--interactive needs a terminal on standard input and output");
+	if (p->task == SB_TASK_EXPORT)
+		return 0;
 	p->tty = terminals && !o->json;
 	p->separate_stderr = o->separate_stderr;
 	if (o->separate_stderr && !p->tty)

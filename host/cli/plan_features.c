@@ -65,6 +65,8 @@ static int say_files(struct sb_plan *p)
 static int say_limits(struct sb_plan *p)
 {
 	bool vm = p->provider == SB_PROVIDER_MICROVM;
+	static const char *const how[] = { "", "size of the writable layer in memory",
+					   "size of the instance's disk", "" };
 	const char *group = "cgroup of the session on the host";
 
 	if (say(p, "limit_cpus", vm || p->cpus_asked, "%s", vm ? "virtual CPUs" : group) < 0 ||
@@ -72,7 +74,8 @@ static int say_limits(struct sb_plan *p)
 								   : group) < 0 ||
 	    say(p, "limit_pids", vm || p->pids_asked, "%s",
 		vm ? "cgroup in the guest" : group) < 0 ||
-	    say(p, "limit_disk", true, "size of the writable layer in memory") < 0)
+	    say(p, "limit_disk", p->upper.kind != SB_UPPER_DIR, "%s",
+		how[p->upper.kind <= SB_UPPER_DIR ? p->upper.kind : 0]) < 0)
 		return -ENOMEM;
 	return say(p, "timeout", p->timeout_ms > 0, "sendbox-monitor ends the session");
 }

@@ -194,9 +194,13 @@ static int kernel_path(const struct plan_input *in, char **ret, struct sb_err *e
 static int set_policy(struct sb_plan *p, const struct plan_input *in, const struct sb_dirs *dirs,
 		      struct sb_err *err)
 {
+	char word[] = "export"; /* for people: nothing is run */
+	char *export[] = { word, NULL };
 	struct stat project;
 	int r = set_provider(p, in, err);
 
+	if (r == 0)
+		r = plan_set_root(p, in, err);
 	if (r == 0)
 		r = plan_set_mounts(p, in, dirs, &project, err);
 	if (r == 0)
@@ -206,16 +210,18 @@ static int set_policy(struct sb_plan *p, const struct plan_input *in, const stru
 	if (r == 0)
 		r = plan_set_env(p, in, err);
 	if (r == 0)
-		r = plan_set_argv(p, in->opt->argv, err);
+		r = plan_set_argv(p, p->task == SB_TASK_EXPORT ? export : in->opt->argv, err);
 	if (r == 0)
 		r = plan_set_image(p, in, dirs, err);
 	if (r == 0)
 		r = plan_set_confinement(p, in, err);
-	if (r == 0)
+	if (r == 0 && !plan_alone(p))
 		r = plan_set_guards(p, in, err);
 	if (r == 0)
 		r = plan_net_make(in, p, err);
-	if (r == 0)
+	if (r == 0 && p->task == SB_TASK_EXPORT)
+		p->commands.fallback = SB_CMD_ALLOW; /* nothing runs */
+	else if (r == 0)
 		r = plan_commands_make(in, plan_project(p), &p->commands, err);
 	return r;
 }

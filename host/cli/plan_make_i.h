@@ -8,6 +8,14 @@
 
 #include "plan_make.h"
 
+/* Layers, upper, instance, task and builder: of the target, else memory and the command. */
+SB_MUST_CHECK int plan_set_root(struct sb_plan *p, const struct plan_input *in,
+				struct sb_err *err);
+/* For a plan that was made earlier or elsewhere: which files they are here; a layer that is not the
+ * one of the plan must have its digest. */
+SB_MUST_CHECK int plan_renew_root(struct sb_plan *p, struct sb_err *err);
+/* Of a builder and of an export: no folder of the user. */
+bool plan_alone(const struct sb_plan *p);
 /* Also cwd: the project's folder. @project: the project folder's identity */
 SB_MUST_CHECK int plan_set_mounts(struct sb_plan *p, const struct plan_input *in,
 				  const struct sb_dirs *d, struct stat *project,

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "launch.h"
 #include "os/kernfs.h"
 #include "plan_make_i.h"
 
@@ -232,6 +233,19 @@ static int set_cwd(struct sb_plan *p, const struct plan_input *in, struct sb_err
 	return p->cwd ? 0 : oom(err);
 }
 
+/* Its home; the folder of nobody's project. */
+static int set_alone(struct sb_plan *p, struct stat *project, struct sb_err *err)
+{
+	*project = (struct stat){ .st_uid = geteuid(), .st_gid = getegid() };
+	p->cwd = strdup(p->builder ? "/root" : "/");
+	return p->cwd ? 0 : oom(err);
+}
+
+bool plan_alone(const struct sb_plan *p)
+{
+	return p->builder || p->task == SB_TASK_EXPORT;
+}
+
 int plan_set_mounts(struct sb_plan *p, const struct plan_input *in, const struct sb_dirs *d,
 		    struct stat *project, struct sb_err *err)
 {
@@ -243,6 +257,8 @@ int plan_set_mounts(struct sb_plan *p, const struct plan_input *in, const struct
 	p->mounts = calloc(SB_PLAN_MAX_MOUNTS, sizeof(*p->mounts));
 	if (!p->mounts)
 		return oom(err);
+	if (plan_alone(p))
+		return set_alone(p, project, err);
 	r = project_folder(in, &folder, what, sizeof(what), err);
 	if (r == 0)
 		r = add_mount(p, what, folder, NULL, SB_MOUNT_RW, d, project, err);
@@ -275,30 +291,13 @@ const char *plan_project(const struct sb_plan *p)
 	return best;
 }
 
-int plan_set_image(struct sb_plan *p, const struct plan_input *in, const struct sb_dirs *d,
-		   struct sb_err *err)
+static int set_image_dir(struct sb_plan *p, const char *what, const char *path,
+			 const struct sb_dirs *d, struct sb_err *err)
 {
-	const struct cfg_value *v = conf_set(in, "runtime.image");
-	const char *text = v ? conf_text(in, v) : "host";
-	sb_autofree char *path = NULL;
-	char name[PATH_MAX];
 	struct stat st;
-	int r;
+	int r = locate(what, path, &p->image_path, &st, err);
 
-	if (strcmp(text, "host") == 0) {
-		p->image = SB_IMAGE_HOST;
-		return 0;
-	}
-	conf_name(in, v, "--image", "runtime.image", name, sizeof(name));
-	if (strncmp(text, "dir:", 4) != 0)
-		return sb_err_set(err, -EINVAL, "%s \"%.200s\": must be host or dir:PATH", name,
-				  text);
 	p->image = SB_IMAGE_DIR;
-	r = conf_path(v, text + 4, &path);
-	if (r < 0)
-		return sb_err_set(err, r, "%s: %s", name, strerror(-r));
-	r = locate(v->origin.layer == CFG_COMMAND_LINE ? "image" : name, path, &p->image_path, &st,
-		   err);
 	if (r == 0)
 		r = check_state_dirs(p->image_path, d, err);
 	if (r < 0)
@@ -309,6 +308,36 @@ int plan_set_image(struct sb_plan *p, const struct plan_input *in, const struct 
 	p->image_dev = st.st_dev;
 	p->image_ino = st.st_ino;
 	return 0;
+}
+
+int plan_set_image(struct sb_plan *p, const struct plan_input *in, const struct sb_dirs *d,
+		   struct sb_err *err)
+{
+	const struct launch_target *t = in->target;
+	const struct cfg_value *v = conf_set(in, "runtime.image");
+	const char *text = v ? conf_text(in, v) : "host";
+	sb_autofree char *path = NULL;
+	char name[PATH_MAX];
+	int r;
+
+	if (t && t->image == SB_IMAGE_DIR)
+		return t->image_path ? set_image_dir(p, "image", t->image_path, d, err) : -EINVAL;
+	if (t && t->image != SB_IMAGE_NONE) {
+		p->image = t->image;
+		return 0;
+	}
+	if (strcmp(text, "host") == 0) {
+		p->image = SB_IMAGE_HOST;
+		return 0;
+	}
+	conf_name(in, v, "--image", "runtime.image", name, sizeof(name));
+	if (strncmp(text, "dir:", 4) != 0)
+		return sb_err_set(err, -EINVAL, "%s \"%.200s\": must be host or dir:PATH", name,
+				  text);
+	r = conf_path(v, text + 4, &path);
+	if (r < 0)
+		return sb_err_set(err, r, "%s: %s", name, strerror(-r));
+	return set_image_dir(p, v->origin.layer == CFG_COMMAND_LINE ? "image" : name, path, d, err);
 }
 
 static int renew_one(const struct sb_plan *p, struct sb_plan_mount *m, const struct sb_dirs *d,

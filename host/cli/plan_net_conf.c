@@ -261,7 +261,9 @@ int plan_net_make(const struct plan_input *in, struct sb_plan *p, struct sb_err 
 	size_t n_writable = 0;
 	int r;
 
-	n->mode = plan_net_mode(in);
+	n->mode = p->task == SB_TASK_EXPORT ? SB_NET_NONE : plan_net_mode(in);
+	if (p->task == SB_TASK_EXPORT)
+		return 0;
 	if (n->mode == SB_NET_NONE)
 		return check_none(in, err);
 	for (size_t i = 0; i < p->n_mounts; i++)

@@ -94,6 +94,10 @@ static void from(FILE *to, const char *where)
 static void show_command(FILE *to, const struct sb_plan *p)
 {
 	label(to, "runs");
+	if (p->task == SB_TASK_EXPORT) {
+		(void)fputs("nothing: what was written to the upper layer is given out\n", to);
+		return;
+	}
 	for (size_t i = 0; p->argv[i]; i++) {
 		if (i > 0)
 			(void)fputc(' ', to);
@@ -104,13 +108,34 @@ static void show_command(FILE *to, const struct sb_plan *p)
 	label(to, "as");
 	plan_put(to, p->user);
 	(void)fprintf(to, " (%u:%u)%s\n", p->uid, p->gid,
-		      p->test_root ? ", ROOT OF THE GUEST (for tests)" : "");
+		      p->test_root ? ", ROOT OF THE GUEST (for tests)"
+		      : p->builder ? ", root of its own guest, to install programs" : "");
 	label(to, "environment");
 	for (size_t i = 0; i < p->n_env; i++) {
 		(void)fputs(i > 0 ? " " : "", to);
 		plan_put(to, p->env[i].name);
 	}
 	(void)fputs(p->n_env ? " (values by digest)\n" : "none\n", to);
+}
+
+static void show_root(FILE *to, const struct sb_plan *p)
+{
+	char hex[65];
+
+	line(to, "image", p->image == SB_IMAGE_HOST	? "the host's /usr"
+			  : p->image == SB_IMAGE_LAYERS ? "the layers"
+							: p->image_path);
+	for (size_t i = 0; i < p->n_layers; i++) {
+		label(to, i == 0 ? "layers" : "");
+		sb_hex_write(p->layers[i].sha256, 32, hex);
+		(void)fprintf(to, "%.16s ", hex);
+		plan_put(to, p->layers[i].path);
+		(void)fputc('\n', to);
+	}
+	line(to, "changes go to", p->upper.kind == SB_UPPER_TMPFS ? "memory, gone with the session"
+							      : p->upper.path);
+	if (p->instance)
+		line(to, "instance", p->instance);
 }
 
 static void show_runtime(FILE *to, const struct sb_plan *p)
@@ -124,7 +149,7 @@ static void show_runtime(FILE *to, const struct sb_plan *p)
 	(void)fputc('\n', to);
 	for (size_t i = 0; p->rejected && p->rejected[i]; i++)
 		line(to, "  not", p->rejected[i]);
-	line(to, "image", p->image == SB_IMAGE_HOST ? "the host's /usr" : p->image_path);
+	show_root(to, p);
 	if (p->kernel_release) {
 		line(to, "kernel", p->kernel_release);
 		hex_line(to, "", p->kernel_sha256, sizeof(p->kernel_sha256));

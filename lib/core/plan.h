@@ -14,7 +14,7 @@
 #include "core/cmd_policy.h"
 #include "core/net_policy.h"
 
-#define SB_PLAN_VERSION 2
+#define SB_PLAN_VERSION 3
 #define SB_PLAN_MAX_BYTES (4U << 20)
 #define SB_PLAN_MAX_ARGS 4096
 #define SB_PLAN_MAX_ARG_BYTES (1U << 20) /* argv and environment together */
@@ -116,6 +116,7 @@ struct sb_plan_bundle { /* what the guest is made of */
 };
 
 #define SB_PLAN_MAX_LAYERS 8
+#define SB_PLAN_MAX_INSTANCE 64
 struct sb_plan_layer { /* a read-only erofs file that sendbox made, by content */
 	char *path; /* absolute, in the cache; never written again */
 	uint8_t sha256[32]; /* of the file, taken when it was made */
@@ -273,6 +274,9 @@ bool sb_plan_served(const struct sb_plan *p, size_t i);
 const char *sb_plan_profile_name(enum sb_profile p);
 const char *sb_plan_decision_name(enum sb_decision d);
 const char *sb_plan_guard_name(enum sb_guard_mode m);
+const char *sb_plan_upper_name(enum sb_upper_kind k);
+/* 1..64 bytes of A-Z a-z 0-9 . _ -, first a letter or digit. */
+bool sb_plan_instance_ok(const char *name);
 
 /*
  * sb_plan_check_time - is @now within the plan's time? The clock may be SB_PLAN_SKEW_S behind.

@@ -134,7 +134,7 @@ static int check_identity(const struct sb_plan *p, struct sb_err *err)
 	if (p->test_root && p->provider != SB_PROVIDER_MICROVM)
 		return sb_err_set(err, -EINVAL,
 				  "plan refused: a root workload needs a virtual machine");
-	if ((p->uid == 0 || p->gid == 0) && !p->test_root)
+	if ((p->uid == 0 || p->gid == 0) && !p->test_root && !p->builder)
 		return sb_err_set(err, -EINVAL, "plan refused: the workload may not be root");
 	if (p->uid > 0x7fffffff || p->gid > 0x7fffffff || p->uid == 65534)
 		return sb_err_set(err, -EINVAL, "plan refused: user id out of range");
@@ -162,7 +162,8 @@ static int check_limits(const struct sb_plan *p, struct sb_err *err)
 				  "plan refused: a micro-VM needs 128 MiB to 4 TiB of memory");
 	if (p->disk_bytes < (1ULL << 20) || p->disk_bytes > (1ULL << 42))
 		return sb_err_set(err, -EINVAL, "plan refused: disk must be 1 MiB to 4 TiB");
-	if (p->provider == SB_PROVIDER_MICROVM && p->disk_bytes > p->memory_bytes)
+	if (p->provider == SB_PROVIDER_MICROVM && p->upper.kind == SB_UPPER_TMPFS &&
+	    p->disk_bytes > p->memory_bytes)
 		return sb_err_set(err, -EINVAL,
 				  "plan refused: the writable layer (disk, %llu MiB) lives in the "
 				  "guest's memory (%llu MiB): give more --memory or less --disk",
@@ -205,6 +206,8 @@ int sb_plan_check(const struct sb_plan *p, struct sb_err *err)
 		r = check_limits(p, err);
 	if (r == 0)
 		r = check_mounts(p, err);
+	if (r == 0)
+		r = sb_plan_root_check(p, err);
 	if (r == 0)
 		r = sb_plan_net_check(&p->net, err);
 	if (r == 0)

@@ -131,12 +131,32 @@ static void by_content(struct diff *d, const char *name, const json_t *a, const 
 		tell(d, name, a, b);
 }
 
+/* Lists whose order means something, of objects: by place. */
+static void by_place(struct diff *d, const char *name, const json_t *a, const json_t *b)
+{
+	size_t n = SB_MAX(json_array_size(a), json_array_size(b));
+
+	for (size_t i = 0; i < n; i++) {
+		const json_t *va = json_array_get(a, i);
+		const json_t *vb = json_array_get(b, i);
+		char at[PATH_ROOM];
+
+		(void)snprintf(at, sizeof(at), "%.400s[%zu]", name, i);
+		if (va && vb)
+			objects(d, at, name, va, vb);
+		else
+			tell(d, at, va, vb);
+	}
+}
+
 static void values(struct diff *d, const char *name, const json_t *a, const json_t *b)
 {
 	if (a && b && json_equal(a, b))
 		return;
 	if (json_is_array(a) && json_is_array(b) && strcmp(name, "argv") != 0) {
-		if (identity(name))
+		if (strcmp(name, "layers") == 0)
+			by_place(d, name, a, b);
+		else if (identity(name))
 			by_identity(d, name, identity(name), a, b);
 		else
 			by_content(d, name, a, b);

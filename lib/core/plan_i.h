@@ -10,6 +10,12 @@ SB_MUST_CHECK int sb_plan_parts_add(json_t *o, const struct sb_plan *p);
 SB_MUST_CHECK int sb_plan_parts_get(const json_t *o, struct sb_plan *p, struct sb_err *err);
 void sb_plan_parts_done(struct sb_plan *p);
 
+/* plan_root.c: layers, upper, instance, task, builder; as above */
+SB_MUST_CHECK int sb_plan_root_add(json_t *o, const struct sb_plan *p);
+SB_MUST_CHECK int sb_plan_root_get(const json_t *o, struct sb_plan *p, struct sb_err *err);
+void sb_plan_root_done(struct sb_plan *p);
+SB_MUST_CHECK int sb_plan_root_check(const struct sb_plan *p, struct sb_err *err);
+
 /* plan_check_parts.c; @err is set. Return: 0; -EINVAL. */
 SB_MUST_CHECK int sb_plan_parts_check(const struct sb_plan *p, struct sb_err *err);
 /* Absolute, normalised, bounded, no control characters. */

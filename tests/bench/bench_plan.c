@@ -50,6 +50,8 @@ static struct sb_plan *plan(size_t rules)
 	p->commands.fallback = SB_CMD_ALLOW;
 	memset(&p->rlimits, 0xff, sizeof(p->rlimits)); /* SB_PLAN_NO_LIMIT */
 	p->image = SB_IMAGE_HOST;
+	p->upper.kind = SB_UPPER_TMPFS;
+	p->task = SB_TASK_COMMAND;
 	p->argv = calloc(2, sizeof(char *));
 	if (!p->argv)
 		abort();

@@ -142,7 +142,7 @@ static int plan_memfd(bool tty, bool net, uint8_t sha_sig[SB_SIGN_LEN],
 		PLAN_GUARDS "\"guest_sha256\":\"%s\","
 		"\"home\":\"/home/user\"," PLAN_HOST_VERSION "\"hostname\":\"sendbox\",\"image\":\"host\","
 		"\"image_dev\":0,\"image_ino\":0,\"image_path\":null,"
-		"\"initramfs_sha256\":\"%s\",\"kernel_release\":%s,\"kernel_sha256\":\"%s\","
+		"\"initramfs_sha256\":\"%s\",\"instance\":null,\"kernel_release\":%s,\"kernel_sha256\":\"%s\","
 		PLAN_LOG_BLOCKED "\"memory\":%s,\"memory_asked\":false,\"mounts\":[],"
 		"\"net\":{\"cname_strict\":false,\"dns_new_names\":0,\"dns_queries\":0,"
 		"\"dns_types\":[],\"ech_outer\":false,\"host_bytes\":0,\"idle_ms\":0,"
@@ -152,8 +152,8 @@ static int plan_memfd(bool tty, bool net, uint8_t sha_sig[SB_SIGN_LEN],
 		"\"pids_max\":512," PLAN_PROFILE "\"provider\":\"%s\",\"provider_asked\":\"%s\","
 		"\"provider_reason\":\"asked for\"," PLAN_LIMITS
 		"\"separate_stderr\":false,\"session\":\"000102030405060708090a0b0c0d0e0f\","
-		"\"term\":%s,\"test_root\":false,\"timeout_ms\":0,\"tty\":%s,\"uid\":1000,"
-		"\"user\":\"user\",\"version\":2}",
+		"\"task\":\"command\",\"term\":%s,\"test_root\":false,\"timeout_ms\":0,\"tty\":%s,\"uid\":1000,"
+		PLAN_UPPER "\"user\":\"user\",\"version\":3}",
 		net ? "tcg" : "none", zeros, zeros, net ? "\"6.1.0\"" : "null", zeros,
 		net ? "268435456" : "0", net ? "512" : "0", net ? "filter" : "none",
 		net ? "microvm" : "namespace", net ? "microvm" : "namespace",

@@ -6,7 +6,7 @@
 #define PLAN_ENV_A_1 "\"env\":[{\"name\":\"A\",\"sha256\":\"" PLAN_SHA_OF_1 "\"}]," /* A=1 */
 /* between "argv" and "cpus" */
 #define PLAN_BUNDLE                                                                                \
-	"\"bundle\":{\"key\":\"" PLAN_ZEROS "\",\"manifest_sha256\":\"" PLAN_ZEROS "\","           \
+	"\"builder\":false,\"bundle\":{\"key\":\"" PLAN_ZEROS "\",\"manifest_sha256\":\"" PLAN_ZEROS "\","           \
 	"\"origin\":\"local build\",\"sequence\":1},\"commands\":{\"default\":\"allow\","             \
 	"\"log_blocked\":false,\"rules\":[],\"scope\":\"none\"},"                                  \
 	"\"config_sha256\":\"" PLAN_ZEROS "\","
@@ -19,11 +19,13 @@
 /* between "home" and "hostname" */
 #define PLAN_HOST_VERSION "\"host_version\":\"0.4\","
 /* between "kernel_sha256" and "memory" */
-#define PLAN_LOG_BLOCKED "\"log_blocked\":false,"
+#define PLAN_LOG_BLOCKED "\"layers\":[],\"log_blocked\":false,"
 /* between "owner_uid" and "pids_asked" */
 #define PLAN_PARTS "\"parts\":[],"
 /* between "pids_max" and "provider" */
 #define PLAN_PROFILE "\"profile\":\"default\","
+/* between "uid" and "user" */
+#define PLAN_UPPER "\"upper\":{\"dev\":0,\"ino\":0,\"kind\":\"tmpfs\",\"path\":null},"
 /* between "provider_reason" and "separate_stderr" */
 #define PLAN_LIMITS                                                                                \
 	"\"rejected\":[],\"reviewed_sha256\":\"" PLAN_ZEROS "\",\"rlimits\":{"                     \
@@ -39,7 +41,7 @@
 	"\"format\":\"sendbox-plan\",\"gid\":1000," PLAN_GUARDS \
 	"\"guest_sha256\":\"" PLAN_ZEROS "\",\"home\":\"/home/user\"," PLAN_HOST_VERSION \
 	"\"hostname\":\"sendbox\",\"image\":\"host\",\"image_dev\":0," \
-	"\"image_ino\":0,\"image_path\":null,\"initramfs_sha256\":\"" PLAN_ZEROS "\"," \
+	"\"image_ino\":0,\"image_path\":null,\"initramfs_sha256\":\"" PLAN_ZEROS "\",\"instance\":null," \
 	"\"kernel_release\":null,\"kernel_sha256\":\"" PLAN_ZEROS "\"," PLAN_LOG_BLOCKED \
 	"\"memory\":0,\"memory_asked\":false,\"mounts\":[]," \
 	"\"net\":{\"cname_strict\":false,\"dns_new_names\":0,\"dns_queries\":0,\"dns_types\":[]," \
@@ -50,7 +52,7 @@
 	"\"provider\":\"namespace\",\"provider_asked\":\"namespace\"," \
 	"\"provider_reason\":\"asked for\"," PLAN_LIMITS \
 	"\"separate_stderr\":false,\"session\":\"" PLAN_SESSION "\"," \
-	"\"term\":null,\"test_root\":false,\"timeout_ms\":0,\"tty\":false,\"uid\":1000," \
-	"\"user\":\"user\",\"version\":2}"
+	"\"task\":\"command\",\"term\":null,\"test_root\":false,\"timeout_ms\":0," \
+	"\"tty\":false,\"uid\":1000," PLAN_UPPER "\"user\":\"user\",\"version\":3}"
 
 #endif

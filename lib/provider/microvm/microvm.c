@@ -55,6 +55,11 @@ static int prepare(const struct sb_dirs *dirs, const char *kernel, const struct 
 	char *release;
 	int r;
 
+	if (plan->n_layers > 0 || plan->upper.kind != SB_UPPER_TMPFS || plan->builder ||
+	    plan->task != SB_TASK_COMMAND)
+		return sb_err_set(err, -EOPNOTSUPP,
+				  "the microvm runtime has no image layers, no lasting upper layer "
+				  "and no builder yet");
 	r = sb_kernel_find(dirs, kernel, &k, err);
 	if (r == 0)
 		r = sb_kernel_prepare(dirs, &k, err);

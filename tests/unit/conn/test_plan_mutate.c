@@ -180,11 +180,11 @@ TEST(signed_and_yet_refused)
 	CHECK_EQ(resigned("\"cpus\":2", "\"cpus\":2", 2000), 0);
 	CHECK_EQ(resigned("\"cpus\":2", "\"cpus\":2", 699), -EKEYREJECTED); /* from the future */
 	CHECK_EQ(resigned("\"cpus\":2", "\"cpus\":2", 700), 0);
-	CHECK_EQ(resigned("\"version\":2}", "\"version\":1}", NOW), -EBADMSG);
-	CHECK_EQ(resigned("\"version\":2}", "\"version\":3}", NOW), -EBADMSG);
-	CHECK_EQ(resigned("\"version\":2}", "\"version\":2} ", NOW), -EBADMSG);
-	CHECK_EQ(resigned("\"version\":2}", "\"version\":2}{}", NOW), -EBADMSG);
-	CHECK_EQ(resigned("\"user\":\"user\",\"version\":2}", "\"version\":2,\"user\":\"user\"}", NOW),
+	CHECK_EQ(resigned("\"version\":3}", "\"version\":2}", NOW), -EBADMSG);
+	CHECK_EQ(resigned("\"version\":3}", "\"version\":4}", NOW), -EBADMSG);
+	CHECK_EQ(resigned("\"version\":3}", "\"version\":3} ", NOW), -EBADMSG);
+	CHECK_EQ(resigned("\"version\":3}", "\"version\":3}{}", NOW), -EBADMSG);
+	CHECK_EQ(resigned("\"user\":\"user\",\"version\":3}", "\"version\":3,\"user\":\"user\"}", NOW),
 		 -EBADMSG);
 	CHECK_EQ(resigned("\"cpus\":2", "\"cpus\":2,\"cpus\":2", NOW), -EBADMSG);
 	CHECK_EQ(resigned("\"cpus\":2", "\"cpus\":2,\"cpus\":3", NOW), -EBADMSG);

@@ -11,10 +11,20 @@
 	"\"pattern\":\"git push **\",\"reason\":null,\"scope\":\"tree\"}"
 #define TWOS "0202020202020202020202020202020202020202020202020202020202020202"
 
+#define ONES "0101010101010101010101010101010101010101010101010101010101010101"
+#define LAYER_1                                                                                    \
+	"{\"ctime_ns\":1700000000000000001,\"dev\":5,\"ino\":7,\"path\":\"/c/base.erofs\","        \
+	"\"sha256\":\"" ONES "\",\"size\":8192}"
+#define LAYER_2                                                                                    \
+	"{\"ctime_ns\":1700000000000000001,\"dev\":5,\"ino\":8,\"path\":\"/c/env.erofs\","         \
+	"\"sha256\":\"" TWOS "\",\"size\":4096}"
+#define UPPER                                                                                      \
+	"\"upper\":{\"dev\":5,\"ino\":9,\"kind\":\"dir\",\"path\":\"/s/instances/1/upper\"},"
+
 /* A plan written by hand in the canonical form: keys sorted, compact. */
 static const char literal[] =
 	"{\"accel\":\"none\",\"argv\":[\"/bin/echo\",{\"b64\":\"/w==\"}],"
-	"\"bundle\":{\"key\":\"0101010101010101010101010101010101010101010101010101010101010101\","
+	"\"builder\":false,\"bundle\":{\"key\":\"0101010101010101010101010101010101010101010101010101010101010101\","
 	"\"manifest_sha256\":\"" TWOS "\",\"origin\":\"local build\",\"sequence\":7},"
 	"\"commands\":{\"default\":\"allow\",\"log_blocked\":true,\"rules\":[" RULE_1 "],"
 	"\"scope\":\"tree\"},\"config_sha256\":\"" TWOS "\",\"cpus\":2,"
@@ -29,8 +39,8 @@ static const char literal[] =
 	"\"guest_sha256\":\"" PLAN_ZEROS "\","
 	"\"home\":\"/home/user\",\"host_version\":\"0.4\",\"hostname\":\"sendbox\","
 	"\"image\":\"host\",\"image_dev\":0,\"image_ino\":0,\"image_path\":null,"
-	"\"initramfs_sha256\":\"" PLAN_ZEROS "\",\"kernel_release\":null,"
-	"\"kernel_sha256\":\"" PLAN_ZEROS "\",\"log_blocked\":true,"
+	"\"initramfs_sha256\":\"" PLAN_ZEROS "\",\"instance\":\"a-1\",\"kernel_release\":null,"
+	"\"kernel_sha256\":\"" PLAN_ZEROS "\",\"layers\":[" LAYER_1 "," LAYER_2 "],\"log_blocked\":true,"
 	"\"memory\":0,\"memory_asked\":false,"
 	"\"mounts\":[{\"dev\":5,\"file\":false,\"guest\":\"/w\",\"host\":\"/w\","
 	"\"ino\":\"18446744073709551615\",\"mode\":\"rw\",\"quota_bytes\":0,\"quota_inodes\":0}],"
@@ -54,8 +64,8 @@ static const char literal[] =
 	"\"as\":1073741824,\"cpu\":60,\"data\":\"18446744073709551615\",\"fsize\":1048576,"
 	"\"memlock\":0,\"stack\":8388608},\"secrets\":[],"
 	"\"separate_stderr\":false,\"session\":\"000102030405060708090a0b0c0d0e0f\","
-	"\"term\":null,\"test_root\":false,\"timeout_ms\":0,\"tty\":false,\"uid\":1000,"
-	"\"user\":\"user\",\"version\":2}";
+	"\"task\":\"command\",\"term\":null,\"test_root\":false,\"timeout_ms\":0,\"tty\":false,"
+	"\"uid\":1000," UPPER "\"user\":\"user\",\"version\":3}";
 
 static struct sb_plan *parsed(void)
 {
@@ -156,6 +166,26 @@ static void refuse(const char *from, const char *to)
 	(void)sb_plan_free(p);
 }
 
+/* The same, expected to be taken. */
+static void accept(const char *from, const char *to)
+{
+	char buf[8192];
+	const char *at = strstr(literal, from);
+	struct sb_plan *p = NULL;
+	struct sb_err err = { 0 };
+	int n;
+
+	if (!at) {
+		t_fail(__FILE__, __LINE__, "no %s in the literal", from);
+		return;
+	}
+	n = snprintf(buf, sizeof(buf), "%.*s%s%s", (int)(at - literal), literal, to,
+		     at + strlen(from));
+	if (sb_plan_parse(buf, (size_t)n, &p, &err) < 0)
+		t_fail(__FILE__, __LINE__, "refused %s -> %s: %s", from, to, err.text);
+	(void)sb_plan_free(p);
+}
+
 TEST(not_canonical_or_malformed)
 {
 	struct sb_plan *p = NULL;
@@ -164,10 +194,10 @@ TEST(not_canonical_or_malformed)
 	refuse("\"cpus\":2", "\"cpus\":\"2\"");
 	refuse("\"cpus\":2", "\"cpus\":2,\"cpus\":2");
 	refuse("\"cpus\":2,", "");
-	refuse("\"version\":2}", "\"version\":2,\"zzz\":0}");
-	refuse("\"version\":2}", "\"version\":1}");
-	refuse("\"version\":2}", "\"version\":1} ");
-	refuse("\"version\":2}", "\"version\":2");
+	refuse("\"version\":3}", "\"version\":3,\"zzz\":0}");
+	refuse("\"version\":3}", "\"version\":2}");
+	refuse("\"version\":3}", "\"version\":3} ");
+	refuse("\"version\":3}", "\"version\":3");
 	refuse("\"created\":1000", "\"created\":-1");
 	refuse("{\"b64\":\"/w==\"}", "{\"b64\":\"QQ==\"}"); /* "A" must be a plain string */
 	refuse("{\"b64\":\"/w==\"}", "{\"b64\":\"AP8=\"}"); /* NUL inside */
@@ -337,6 +367,182 @@ TEST(rules_of_the_parts)
 	refuse("git push **", "** git");
 	refuse("\"any_order\":false,", "");
 	refuse("\"config_sha256\":\"" TWOS "\",", "");
+}
+
+TEST(root_of_the_plan)
+{
+	struct sb_plan *p = parsed();
+
+	REQUIRE(p);
+	CHECK_EQ(p->upper.kind, SB_UPPER_DIR);
+	CHECK_STR(p->upper.path, "/s/instances/1/upper");
+	CHECK_EQ(p->upper.dev, 5);
+	CHECK_EQ(p->upper.ino, 9);
+	CHECK_STR(p->instance, "a-1");
+	CHECK_EQ(p->task, SB_TASK_COMMAND);
+	CHECK(!p->builder);
+	REQUIRE(p->n_layers == 2);
+	CHECK_STR(p->layers[0].path, "/c/base.erofs");
+	CHECK_EQ(p->layers[0].sha256[31], 1);
+	CHECK_EQ(p->layers[1].ino, 8);
+	CHECK_EQ(p->layers[1].size, 4096);
+	CHECK(p->layers[1].ctime_ns == 1700000000000000001);
+	(void)sb_plan_free(p);
+}
+
+TEST(rules_of_layers)
+{
+	refuse("[" LAYER_1 "," LAYER_2 "]", "null");
+	refuse("[" LAYER_1 "," LAYER_2 "],", "");
+	refuse("[" LAYER_1 "," LAYER_2 "]", "[" LAYER_1 "," LAYER_1 "]");
+	refuse("\"sha256\":\"" ONES "\",\"size\"", "\"sha256\":\"" PLAN_ZEROS "\",\"size\"");
+	refuse("\"sha256\":\"" ONES "\",\"size\"", "\"size\"");
+	refuse("\"size\":8192", "\"size\":8191");
+	refuse("\"size\":8192", "\"size\":0");
+	refuse("\"size\":8192", "\"size\":2199023255552");
+	refuse("\"ino\":7", "\"ino\":0");
+	refuse("\"ctime_ns\":1700000000000000001", "\"ctime_ns\":0");
+	refuse("/c/base.erofs", "c/base.erofs");
+	refuse("/c/base.erofs", "/c/../base.erofs");
+	refuse("/c/base.erofs", "/w/base.erofs"); /* where the workload can write */
+	refuse("\"image\":\"host\"", "\"image\":\"layer\"");
+}
+
+static int check_changed(void (*change)(struct sb_plan *p))
+{
+	struct sb_plan *p = parsed();
+	int r;
+
+	if (!p)
+		return -EIO;
+	change(p);
+	r = sb_plan_check(p, NULL);
+	(void)sb_plan_free(p);
+	return r;
+}
+
+static void no_layers(struct sb_plan *p)
+{
+	for (size_t i = 0; i < p->n_layers; i++)
+		free(p->layers[i].path);
+	p->n_layers = 0;
+	p->image = SB_IMAGE_LAYERS;
+}
+
+TEST(layers_alone)
+{
+	char many[4096] = "[";
+	size_t at = 1;
+
+	accept("\"image\":\"host\"", "\"image\":\"layers\"");
+	accept("[" LAYER_1 "," LAYER_2 "]", "[]");
+	CHECK_EQ(check_changed(no_layers), -EINVAL);
+	for (int i = 0; i < SB_PLAN_MAX_LAYERS + 1; i++)
+		at += (size_t)snprintf(many + at, sizeof(many) - at,
+				       "%s{\"ctime_ns\":1,\"dev\":5,\"ino\":7,\"path\":\"/c/%d\","
+				       "\"sha256\":\"%.62s%02x\",\"size\":4096}",
+				       i ? "," : "", i, ONES, 16U + (unsigned int)i);
+	(void)snprintf(many + at, sizeof(many) - at, "]");
+	refuse("[" LAYER_1 "," LAYER_2 "]", many);
+}
+
+TEST(rules_of_the_upper_layer)
+{
+	accept(UPPER, "\"upper\":{\"dev\":0,\"ino\":0,\"kind\":\"tmpfs\",\"path\":null},");
+	refuse(UPPER, "");
+	refuse(UPPER, "\"upper\":null,");
+	refuse(UPPER, "\"upper\":{\"dev\":0,\"ino\":0,\"kind\":\"tmpfs\",\"path\":\"/x\"},");
+	refuse("\"kind\":\"dir\"", "\"kind\":\"disk\""); /* of a namespace */
+	refuse("\"kind\":\"dir\"", "\"kind\":\"none\"");
+	refuse("\"kind\":\"dir\"", "\"kind\":\"tmpfs\"");
+	refuse("\"ino\":9", "\"ino\":0");
+	refuse("\"/s/instances/1/upper\"", "null");
+	refuse("\"/s/instances/1/upper\"", "\"s/instances\"");
+	refuse("\"/s/instances/1/upper\"", "\"/w/upper\"");
+	refuse("\"/s/instances/1/upper\"", "\"/\""); /* holds the shared folder */
+}
+
+TEST(rules_of_builder_task_and_instance)
+{
+	refuse("\"builder\":false", "\"builder\":true"); /* not root */
+	refuse("\"builder\":false", "\"builder\":1");
+	refuse("\"builder\":false,", "");
+	refuse("\"task\":\"command\"", "\"task\":\"export\""); /* folders, network */
+	refuse("\"task\":\"command\"", "\"task\":\"none\"");
+	refuse("\"task\":\"command\",", "");
+	accept("\"instance\":\"a-1\"", "\"instance\":null");
+	accept("\"instance\":\"a-1\"", "\"instance\":\"0._-Z\"");
+	refuse("\"instance\":\"a-1\"", "\"instance\":\"\"");
+	refuse("\"instance\":\"a-1\"", "\"instance\":\"-a\"");
+	refuse("\"instance\":\"a-1\"", "\"instance\":\".a\"");
+	refuse("\"instance\":\"a-1\"", "\"instance\":\"a/b\"");
+	refuse("\"instance\":\"a-1\"", "\"instance\":\"" ONES "1\"");
+	CHECK(sb_plan_instance_ok(ONES)); /* 64 */
+	CHECK(!sb_plan_instance_ok(NULL));
+}
+
+static void no_folders(struct sb_plan *p)
+{
+	for (size_t i = 0; i < p->n_guards; i++)
+		free(p->guards[i].path);
+	p->n_guards = 0;
+	for (size_t i = 0; i < p->n_mounts; i++) {
+		free(p->mounts[i].host);
+		free(p->mounts[i].guest);
+	}
+	p->n_mounts = 0;
+}
+
+static void builder(struct sb_plan *p)
+{
+	no_folders(p);
+	p->builder = true;
+	p->uid = p->gid = 0;
+}
+
+static void builder_of_tests(struct sb_plan *p)
+{
+	builder(p);
+	p->test_root = true;
+	p->provider = SB_PROVIDER_MICROVM;
+	p->accel = SB_ACCEL_TCG;
+}
+
+static void builder_with_a_folder(struct sb_plan *p)
+{
+	p->builder = true;
+	p->uid = p->gid = 0;
+}
+
+static void export(struct sb_plan *p)
+{
+	no_folders(p);
+	sb_plan_net_done(&p->net);
+	p->net = (struct sb_plan_net){ .mode = SB_NET_NONE };
+	p->task = SB_TASK_EXPORT;
+}
+
+static void export_of_memory(struct sb_plan *p)
+{
+	export(p);
+	free(p->upper.path);
+	p->upper = (struct sb_plan_upper){ .kind = SB_UPPER_TMPFS };
+}
+
+static void export_with_network(struct sb_plan *p)
+{
+	no_folders(p);
+	p->task = SB_TASK_EXPORT;
+}
+
+TEST(builders_and_exports)
+{
+	CHECK_EQ(check_changed(builder), 0);
+	CHECK_EQ(check_changed(builder_of_tests), -EINVAL);
+	CHECK_EQ(check_changed(builder_with_a_folder), -EINVAL);
+	CHECK_EQ(check_changed(export), 0);
+	CHECK_EQ(check_changed(export_of_memory), -EINVAL);
+	CHECK_EQ(check_changed(export_with_network), -EINVAL);
 }
 
 TEST(rules_of_features)

@@ -129,6 +129,8 @@ bool rig_init(struct rig *r, enum sb_provider_id provider)
 	p->commands.fallback = SB_CMD_ALLOW;
 	memset(&p->rlimits, 0xff, sizeof(p->rlimits)); /* SB_PLAN_NO_LIMIT */
 	p->image = SB_IMAGE_HOST;
+	p->upper.kind = SB_UPPER_TMPFS;
+	p->task = SB_TASK_COMMAND;
 	if (provider == SB_PROVIDER_MICROVM) {
 		p->kernel_release = text("6.1.0");
 		memset(p->kernel_sha256, 1, 32);
