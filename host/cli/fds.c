@@ -73,9 +73,8 @@ static int start_pump(int fd, bool output, struct cli_fd *ret, struct sb_err *er
 	return 0;
 }
 
-int cli_fd_open(int fd, struct cli_fd *ret, struct sb_err *err)
+int cli_fd_open(int fd, bool output, struct cli_fd *ret, struct sb_err *err)
 {
-	bool output = fd != 0;
 	struct stat st;
 	char path[32];
 	int copy;

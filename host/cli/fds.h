@@ -15,8 +15,8 @@ struct cli_fd {
 	pid_t pump; /* copying child, 0 = none */
 };
 
-/* @fd: 0 (input) or 1, 2 (output). Return: 0; -errno. */
-SB_MUST_CHECK int cli_fd_open(int fd, struct cli_fd *ret, struct sb_err *err);
+/* @fd: borrowed. Return: 0; -errno. */
+SB_MUST_CHECK int cli_fd_open(int fd, bool output, struct cli_fd *ret, struct sb_err *err);
 /* Output: wait until the child wrote everything; input: end it. */
 void cli_fd_done(struct cli_fd *s, bool output);
 

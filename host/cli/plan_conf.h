@@ -15,7 +15,8 @@ struct plan_input {
 	const struct run_options *opt;
 	const struct cfg_loaded *conf;
 	const struct cfg_options *line;
-	const struct launch_target *target; /* launch.h; NULL = plain */
+	const struct launch_target *target; /* launch.h; NULL = as the configuration says */
+	const int *io; /* input, output, errors of the command; NULL = 0, 1 and 2 */
 };
 
 /* A value that some layer sets; NULL = nobody but the built-in defaults. */

@@ -215,7 +215,9 @@ int plan_set_argv(struct sb_plan *p, char **argv, struct sb_err *err)
 int plan_set_terminal(struct sb_plan *p, const struct plan_input *in, struct sb_err *err)
 {
 	const struct run_options *o = in->opt;
-	bool terminals = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+	static const int own[] = { STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO };
+	const int *io = in->io ? in->io : own;
+	bool terminals = isatty(io[0]) && isatty(io[1]);
 	const char *term = getenv("TERM");
 
 	if (o->interactive && !terminals)
@@ -229,7 +231,7 @@ int plan_set_terminal(struct sb_plan *p, const struct plan_input *in, struct sb_
 		return sb_err_set(err, -EINVAL, "--separate-stderr is for interactive sessions; "
 						"without a terminal stderr is always separate");
 	/* a terminal shows both: stderr goes its own way only when it is redirected or asked */
-	if (p->tty && !isatty(STDERR_FILENO))
+	if (p->tty && !isatty(io[2]))
 		p->separate_stderr = true;
 	if (p->tty) {
 		bool ok = term && *term && strlen(term) <= 64 &&
