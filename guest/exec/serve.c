@@ -653,7 +653,7 @@ static bool is_flushed(const struct serve *s)
 }
 
 /* What a dead command left in the page cache belongs on the host before BYE says "done". */
-static void write_back(const struct serve *s)
+static int write_back(const struct serve *s)
 {
 	for (size_t i = 0; i < s->plan->n_mounts; i++) {
 		sb_autofd int fd = -1;
@@ -664,6 +664,15 @@ static void write_back(const struct serve *s)
 		if (fd >= 0 && syncfs(fd) < 0)
 			sb_log("writing back %s: %s", s->plan->mounts[i].guest, strerror(errno));
 	}
+	if (s->plan->upper.kind != SB_UPPER_TMPFS) {
+		sb_autofd int fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		if (fd < 0 || syncfs(fd) < 0) { /* then there is no BYE, and the session has failed */
+			sb_log("writing back the root file system: %s", strerror(errno));
+			return -EIO;
+		}
+	}
+	return 0;
 }
 
 static void finish(struct serve *s)
@@ -679,9 +688,10 @@ static void finish(struct serve *s)
 	s->relay = sb_net_relay_free(s->relay);
 	if (s->status == 0) {
 		/* in a namespace those that are not served are the host's own file systems */
-		if (s->env->vm || s->env->n_pumps > 0)
-			write_back(s);
-		send_ctl(s, &bye);
+		if (s->env->vm || s->env->n_pumps > 0 || s->plan->upper.kind == SB_UPPER_DIR)
+			s->status = write_back(s);
+		if (s->status == 0)
+			send_ctl(s, &bye);
 	}
 	if (s->chan) {
 		turn_until(s, is_flushed);

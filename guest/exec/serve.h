@@ -12,6 +12,7 @@
 struct sb_guest_env {
 	const struct sb_boot *boot; /* borrowed; everything about the workload is in boot->plan */
 	int carrier;                /* borrowed, non-blocking, ordered bytes both ways */
+	int export;                 /* task EXPORT: the upper layer; borrowed; else -1 */
 	bool vm;                    /* the kernel is the guest's own */
 	/* Directory of a delegated cgroup v2 that has no processes: one leaf per command is made
 	 * in it. NULL: there is none, commands are told apart by their processes alone. */

@@ -219,7 +219,8 @@ int sb_init_namespace(bool trees)
 	struct sb_boot boot = { 0 };
 	static struct sb_served served;
 	struct sb_err err = { 0 };
-	struct sb_guest_env env = { .boot = &boot, .carrier = SB_INHERIT_CARRIER };
+	struct sb_guest_env env = { .boot = &boot, .carrier = SB_INHERIT_CARRIER,
+				    .export = -1 };
 	struct utsname uts;
 	char ready[256];
 	int e;

@@ -81,7 +81,7 @@ int sb_served_mount(const struct sb_plan *p, struct sb_served *ret, struct sb_ro
 		    struct sb_err *err)
 {
 	sb_autofd int image = -1;
-	int e = serve_one(0, SB_FUSE_RO, ret, &image, err);
+	int e = p->image == SB_IMAGE_LAYERS ? 0 : serve_one(0, SB_FUSE_RO, ret, &image, err);
 
 	for (size_t i = 0; e == 0 && i < p->n_mounts; i++) {
 		e = serve_one(i + 1, flags_of(&p->mounts[i]), ret, &r->mounts[i], err);

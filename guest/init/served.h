@@ -14,7 +14,7 @@ struct sb_served {
 };
 
 /*
- * sb_served_mount - open ports sb.fs0 (image) and sb.fs1.. (plan->mounts[0]..), start their pumps
+ * sb_served_mount - open ports sb.fs0 (image; not of layers alone) and sb.fs1.. (plan->mounts[0]..), start their pumps
  * and fill the trees of @r
  * Return: 0; -errno with the text in @err.
  */

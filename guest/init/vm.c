@@ -25,6 +25,7 @@
 #include "base/log.h"
 #include "conn/boot.h"
 #include "exec/serve.h"
+#include "init/disk.h"
 #include "init/init.h"
 #include "init/net.h"
 #include "init/port.h"
@@ -165,7 +166,8 @@ static int set_up_cgroup(struct sb_err *err)
 	return 0;
 }
 
-static int set_up_root(const struct sb_plan *p, struct sb_served *served, struct sb_err *err)
+static int set_up_root(const struct sb_plan *p, struct sb_served *served, int *export,
+		       struct sb_err *err)
 {
 	sb_autorootfs struct sb_rootfs r;
 	int e;
@@ -174,7 +176,9 @@ static int set_up_root(const struct sb_plan *p, struct sb_served *served, struct
 	r.vm = true;
 	r.root_mapped = true;
 	(void)umask(0);
-	e = sb_served_mount(p, served, &r, err);
+	e = sb_disks_mount(p, &r, export, err);
+	if (e == 0)
+		e = sb_served_mount(p, served, &r, err);
 	if (e == 0)
 		e = sb_rootfs_build(&r, "/run", err);
 	if (e == 0)
@@ -219,6 +223,7 @@ struct vm {
 	struct sb_served served;
 	struct sb_net_listen net;
 	int chan;
+	int export; /* task EXPORT: the upper layer */
 	char ready[READY_MAX];
 };
 
@@ -242,14 +247,16 @@ static int boot_up(struct vm *vm, struct sb_err *err)
 	if (sethostname(boot->plan->hostname, strlen(boot->plan->hostname)) < 0)
 		return sb_err_set(err, -errno, "cannot set the host name: %s", strerror(errno));
 	e = set_up_net(&boot->plan->net, &vm->net, err);
-	if (e == 0 && boot->plan->image != SB_IMAGE_HOST)
+	if (e == 0 && (boot->plan->image != SB_IMAGE_HOST || sb_rootfs_is_laid(boot->plan)))
 		e = sb_init_module(MODULES, OVERLAY, err);
+	if (e == 0 && (boot->plan->n_layers > 0 || boot->plan->upper.kind == SB_UPPER_DISK))
+		e = sb_init_modules(MODULES, MODULES ".disk", NULL, err);
 	if (e < 0)
 		return e;
 	proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (proc < 0)
 		return sb_err_set(err, -errno, "cannot open /proc: %s", strerror(errno));
-	e = set_up_root(boot->plan, &vm->served, err);
+	e = set_up_root(boot->plan, &vm->served, &vm->export, err);
 	if (e == 0)
 		e = set_up_cgroup(err);
 	return e < 0 ? e : harden(proc, boot->plan->profile, vm->ready, READY_MAX, err);
@@ -270,10 +277,10 @@ static void wind_down(const struct sb_plan *p, const struct sb_served *served)
 
 void sb_init_vm(void)
 {
-	static struct vm vm = { .net = SB_NET_LISTEN_INIT, .chan = -1 };
+	static struct vm vm = { .net = SB_NET_LISTEN_INIT, .chan = -1, .export = -1 };
 	struct sb_err err = { 0 };
 	struct sb_guest_env env = {
-		.boot = &vm.boot, .carrier = -1, .vm = true, .cgroup = SB_CGROUP_DIR "/sendbox",
+		.boot = &vm.boot, .carrier = -1, .export = -1, .vm = true, .cgroup = SB_CGROUP_DIR "/sendbox",
 	};
 	int e;
 
@@ -285,6 +292,7 @@ void sb_init_vm(void)
 		e = boot_up(&vm, &err);
 	if (e == 0) {
 		env.carrier = vm.chan;
+		env.export = vm.export;
 		env.ready_text = vm.ready;
 		env.pumps = vm.served.pumps;
 		env.n_pumps = vm.served.n_pumps;

@@ -164,7 +164,7 @@ static int load(const struct sb_rootfs *r, int etc, const char *name, struct sb_
 	size_t len = 0;
 	int e;
 
-	if (r->plan->image == SB_IMAGE_HOST)
+	if (r->plan->image == SB_IMAGE_HOST && !sb_rootfs_is_laid(r->plan))
 		return 0;
 	e = sb_fd_read_file(etc, name, MAX_TEXT, &text, &len);
 	if (e == -ENOENT || e == -ELOOP)
@@ -277,6 +277,16 @@ static int put_policies(const struct sb_rootfs *r)
 	return e;
 }
 
+/* What an earlier session left there is replaced. */
+static int put_link(const char *to, int dir, const char *name)
+{
+	if (symlinkat(to, dir, name) == 0)
+		return 0;
+	if (errno != EEXIST)
+		return -errno;
+	return unlinkat(dir, name, 0) < 0 || symlinkat(to, dir, name) < 0 ? -errno : 0;
+}
+
 int sb_rootfs_etc(const struct sb_rootfs *r, struct sb_err *err)
 {
 	sb_autofd int path = -1;
@@ -298,9 +308,10 @@ int sb_rootfs_etc(const struct sb_rootfs *r, struct sb_err *err)
 		e = sb_root_put(etc, "nsswitch.conf", nsswitch, sizeof(nsswitch) - 1, 0644);
 		if (e == 0)
 			e = sb_root_put(etc, "shells", shells, sizeof(shells) - 1, 0644);
-		if (e == 0 && (symlinkat("/proc/self/mounts", etc, "mtab") < 0 ||
-			       symlinkat("../usr/lib/os-release", etc, "os-release") < 0))
-			e = -errno;
+		if (e == 0)
+			e = put_link("/proc/self/mounts", etc, "mtab");
+		if (e == 0)
+			e = put_link("../usr/lib/os-release", etc, "os-release");
 		if (e == 0 && r->etc >= 0)
 			e = show_host(r, etc);
 	}

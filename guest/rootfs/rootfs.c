@@ -4,9 +4,10 @@
  * Two tmpfs make the writable world. `upper` is as large as the plan's disk and holds one folder
  * for each place that the workload may write (/tmp, /var/tmp, HOME, /run/user/UID, /dev/shm), so
  * that together they cannot take more than the plan says; it is attached to a folder of the old
- * root and goes out of sight with it. `root` is a small tmpfs with the skeleton (or, for an image
- * directory, an overlay whose upper layer lies in `upper`); the tmpfs becomes read-only as soon
- * as it is complete. Everything else is mounted onto it by descriptor: no path is resolved twice,
+ * root and goes out of sight with it. `root` is a small tmpfs with the skeleton (or an overlay over
+ * an image directory or layers, see overlay.c); the tmpfs becomes read-only as soon as it is
+ * complete. Over layers, and with changes that outlive the session, /tmp, /var/tmp and HOME are
+ * folders of the overlay; then only /run and /dev/shm lie in `upper`. Everything else is mounted onto it by descriptor: no path is resolved twice,
  * no symbolic link is followed, and a mount point is made only on file systems made here, never
  * on one that belongs to the host.
  */
@@ -27,12 +28,16 @@
 #define MIN_INODES 16384U
 #define MAX_INODES (4U << 20)
 #define BYTES_PER_INODE 4096U
+#define OTHER_SIZE (1ULL << 30)
 
 void sb_rootfs_init(struct sb_rootfs *r, const struct sb_plan *plan)
 {
 	memset(r, 0, sizeof(*r));
 	r->plan = plan;
 	r->image = -1;
+	r->disk = -1;
+	for (size_t i = 0; i < SB_PLAN_MAX_LAYERS; i++)
+		r->layers[i] = -1;
 	r->etc = -1;
 	r->upper = -1;
 	r->root = -1;
@@ -43,6 +48,9 @@ void sb_rootfs_init(struct sb_rootfs *r, const struct sb_plan *plan)
 void sb_rootfs_done(struct sb_rootfs *r)
 {
 	sb_fd_close(&r->image);
+	sb_fd_close(&r->disk);
+	for (size_t i = 0; i < SB_PLAN_MAX_LAYERS; i++)
+		sb_fd_close(&r->layers[i]);
 	sb_fd_close(&r->etc);
 	sb_fd_close(&r->upper);
 	sb_fd_close(&r->root);
@@ -184,6 +192,14 @@ static int new_tmpfs(const char *size, const char *inodes, int *ret)
 	return sb_mnt_new("tmpfs", opts, SB_ARRAY_LEN(opts), SB_MNT_SAFE, ret);
 }
 
+/* With changes that go elsewhere only /run and /dev/shm are left. */
+static uint64_t memory_for(const struct sb_plan *p)
+{
+	if (p->upper.kind == SB_UPPER_TMPFS)
+		return p->disk_bytes;
+	return p->memory_bytes ? p->memory_bytes / 4 : SB_MIN(p->disk_bytes, OTHER_SIZE);
+}
+
 static int make_upper(struct sb_rootfs *r, const char *base)
 {
 	static const struct {
@@ -191,19 +207,21 @@ static int make_upper(struct sb_rootfs *r, const char *base)
 		mode_t mode;
 		bool own; /* by the workload's user */
 	} dirs[] = {
-		{ "root", 0755, false },  { "lower", 0755, false }, { "over", 0755, false },
-		{ "work", 0755, false },  { "tmp", 01777, false },  { "vartmp", 01777, false },
+		{ "root", 0755, false },  { "lower", 0755, false }, { "tmp", 01777, false },
+		{ "vartmp", 01777, false },
 		{ "shm", 01777, false },  { "home", 0700, true },   { "run", 0700, true },
+		{ "allrun", 0755, false },
 	};
 	const struct sb_plan *p = r->plan;
-	uint64_t n = p->disk_bytes / BYTES_PER_INODE;
+	uint64_t bytes = memory_for(p);
+	uint64_t n = bytes / BYTES_PER_INODE;
 	char size[32];
 	char inodes[32];
 	int e;
 
 	n = SB_MAX(n, MIN_INODES);
 	n = SB_MIN(n, MAX_INODES);
-	(void)snprintf(size, sizeof(size), "%llu", (unsigned long long)p->disk_bytes);
+	(void)snprintf(size, sizeof(size), "%llu", (unsigned long long)bytes);
 	(void)snprintf(inodes, sizeof(inodes), "%llu", (unsigned long long)n);
 	e = new_tmpfs(size, inodes, &r->upper);
 	if (e == 0)
@@ -217,91 +235,55 @@ static int make_upper(struct sb_rootfs *r, const char *base)
 	return e;
 }
 
-/* The skeleton for the host's /usr. */
-static int make_skeleton(struct sb_rootfs *r)
+int sb_rootfs_skeleton(int usr, int at, const char *prefix)
 {
 	static const char *const dirs[] = {
 		"usr", "etc", "proc", "sys", "dev", "tmp", "run", "home", "mnt", "opt", "srv", "var",
 		"var/tmp", "var/lib", "var/cache", "var/log", "run/lock", "run/user",
 	};
 	static const char *const links[] = { "bin", "sbin", "lib", "lib32", "lib64", "libx32" };
-	int e = new_tmpfs(ROOT_SIZE, ROOT_INODES, &r->root);
+	char path[64];
 	struct stat st;
 
-	if (e == 0)
-		e = sb_mnt_attach_path(r->root, r->upper, "root");
-	if (e < 0)
-		return e;
-	for (size_t i = 0; i < SB_ARRAY_LEN(dirs); i++)
-		if (mkdirat(r->root, dirs[i], 0755) < 0)
+	for (size_t i = 0; i < SB_ARRAY_LEN(dirs); i++) {
+		(void)snprintf(path, sizeof(path), "%s%s", prefix, dirs[i]);
+		if (mkdirat(at, path, 0755) < 0)
 			return -errno;
-	if (mkdirat(r->root, "root", 0700) < 0 ||
-	    symlinkat("/run", r->root, "var/run") < 0 ||
-	    symlinkat("/run/lock", r->root, "var/lock") < 0)
+	}
+	(void)snprintf(path, sizeof(path), "%sroot", prefix);
+	if (mkdirat(at, path, 0700) < 0)
+		return -errno;
+	(void)snprintf(path, sizeof(path), "%svar/run", prefix);
+	if (symlinkat("/run", at, path) < 0)
+		return -errno;
+	(void)snprintf(path, sizeof(path), "%svar/lock", prefix);
+	if (symlinkat("/run/lock", at, path) < 0)
 		return -errno;
 	for (size_t i = 0; i < SB_ARRAY_LEN(links); i++) {
 		char to[16];
 
-		if (fstatat(r->image, links[i], &st, AT_SYMLINK_NOFOLLOW) < 0)
+		if (fstatat(usr, links[i], &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
 		(void)snprintf(to, sizeof(to), "usr/%s", links[i]);
-		if (symlinkat(to, r->root, links[i]) < 0)
-			return -errno;
-	}
-	e = sb_mnt_restrict(r->image, SB_MNT_SAFE | MOUNT_ATTR_RDONLY, true);
-	return e < 0 ? e : sb_mnt_attach_path(r->image, r->root, "usr");
-}
-
-/*
- * Folders of the image in which the guest must make entries. Their owner may have no identity in a
- * rootless namespace, so the upper layer brings them, before it is mounted, as our own.
- */
-static int own_folders(const struct sb_rootfs *r)
-{
-	static const char *const dirs[] = { "etc", "var", "home", "run", "sys", "dev", "mnt",
-					    "opt" };
-
-	for (size_t i = 0; i < SB_ARRAY_LEN(dirs); i++) {
-		char path[16];
-		struct stat st;
-
-		if (fstatat(r->image, dirs[i], &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-		    !S_ISDIR(st.st_mode))
-			continue;
-		(void)snprintf(path, sizeof(path), "over/%s", dirs[i]);
-		if (mkdirat(r->upper, path, 0755) < 0)
+		(void)snprintf(path, sizeof(path), "%s%s", prefix, links[i]);
+		if (symlinkat(to, at, path) < 0)
 			return -errno;
 	}
 	return 0;
 }
 
-/* An overlay over an image directory. Its paths are relative to `upper`. */
-static int make_overlay(struct sb_rootfs *r)
+/* The skeleton with the host's /usr, and nothing else. */
+static int make_skeleton(struct sb_rootfs *r)
 {
-	static const struct sb_mnt_opt vm[] = {
-		{ "lowerdir", "lower" }, { "upperdir", "over" }, { "workdir", "work" },
-	};
-	static const struct sb_mnt_opt ns[] = {
-		{ "lowerdir", "lower" }, { "upperdir", "over" }, { "workdir", "work" },
-		{ "userxattr", NULL },
-	};
-	int e;
+	int e = new_tmpfs(ROOT_SIZE, ROOT_INODES, &r->root);
 
-	e = own_folders(r);
-	if (e == 0)
-		e = sb_mnt_restrict(r->image, SB_MNT_SAFE | MOUNT_ATTR_RDONLY, true);
-	if (e == 0)
-		e = sb_mnt_attach_path(r->image, r->upper, "lower");
-	if (e == 0 && fchdir(r->upper) < 0)
-		e = -errno;
-	if (e == 0)
-		e = sb_mnt_new("overlay", r->vm ? vm : ns,
-			       r->vm ? SB_ARRAY_LEN(vm) : SB_ARRAY_LEN(ns), SB_MNT_SAFE, &r->root);
 	if (e == 0)
 		e = sb_mnt_attach_path(r->root, r->upper, "root");
-	if (chdir("/") < 0 && e == 0)
-		e = -errno;
-	return e;
+	if (e == 0)
+		e = sb_rootfs_skeleton(r->image, r->root, "");
+	if (e == 0)
+		e = sb_mnt_restrict(r->image, SB_MNT_SAFE | MOUNT_ATTR_RDONLY, true);
+	return e < 0 ? e : sb_mnt_attach_path(r->image, r->root, "usr");
 }
 
 static int put_upper(const struct sb_rootfs *r, const char *from, const char *to, uint64_t attrs)
@@ -316,6 +298,34 @@ static int put_upper(const struct sb_rootfs *r, const char *from, const char *to
 	return e < 0 ? e : sb_mnt_attach(tree, at);
 }
 
+/* What of the overlay the workload works in, and what must not outlive the session. */
+static int put_places(const struct sb_rootfs *r, const char *run, struct sb_err *err)
+{
+	const char *at = "";
+	int e = step(err, put_upper(r, "run", run, 0), "/run/user");
+
+	if (e == 0)
+		e = step(err, put_upper(r, "shm", "dev/shm", 0), "/dev/shm");
+	if (e < 0)
+		return e;
+	e = sb_rootfs_places(r, &at);
+	return e < 0 ? mount_point_error(err, at, e) : 0;
+}
+
+/* /run comes before anything is put there. */
+static int put_run(const struct sb_rootfs *r)
+{
+	static const char *const dirs[] = { "allrun/lock", "allrun/user" };
+	int e = 0;
+
+	for (size_t i = 0; e == 0 && i < SB_ARRAY_LEN(dirs); i++)
+		if (mkdirat(r->upper, dirs[i], 0755) < 0)
+			e = -errno;
+	if (e == 0 && fchmodat(r->upper, dirs[0], 01777, 0) < 0)
+		e = -errno;
+	return e < 0 ? e : put_upper(r, "allrun", "run", 0);
+}
+
 static int put_writable(const struct sb_rootfs *r, struct sb_err *err)
 {
 	const struct sb_plan *p = r->plan;
@@ -323,6 +333,8 @@ static int put_writable(const struct sb_rootfs *r, struct sb_err *err)
 	int e;
 
 	(void)snprintf(run, sizeof(run), "run/user/%u", p->uid);
+	if (sb_rootfs_is_laid(p))
+		return put_places(r, run, err);
 	e = step(err, put_upper(r, "tmp", "tmp", 0), "/tmp");
 	if (e == 0)
 		e = step(err, put_upper(r, "vartmp", "var/tmp", 0), "/var/tmp");
@@ -379,14 +391,17 @@ static int put_mount(struct sb_rootfs *r, size_t i, struct sb_err *err)
 
 int sb_rootfs_build(struct sb_rootfs *r, const char *base, struct sb_err *err)
 {
-	bool host = r->plan->image == SB_IMAGE_HOST;
+	bool laid = sb_rootfs_is_laid(r->plan);
+	bool bare = r->plan->image == SB_IMAGE_HOST && !laid;
 	int e;
 
 	e = step(err, make_upper(r, base), "writable layer");
-	if (e == 0 && host)
+	if (e == 0 && bare)
 		e = step(err, make_skeleton(r), "skeleton with /usr");
 	else if (e == 0)
-		e = step(err, make_overlay(r), "overlay over the image");
+		e = step(err, sb_rootfs_overlay(r), "overlay over the image");
+	if (e == 0 && laid)
+		e = step(err, put_run(r), "/run");
 	if (e == 0)
 		e = sb_rootfs_etc(r, err);
 	if (e == 0)
@@ -401,7 +416,7 @@ int sb_rootfs_build(struct sb_rootfs *r, const char *base, struct sb_err *err)
 		e = put_writable(r, err);
 	for (size_t i = 0; e == 0 && i < r->plan->n_mounts; i++)
 		e = put_mount(r, i, err);
-	if (e == 0 && host)
+	if (e == 0 && bare)
 		e = step(err, sb_mnt_restrict(r->root, MOUNT_ATTR_RDONLY, false), "read-only root");
 	sb_fd_close(&r->image);
 	sb_fd_close(&r->etc);
@@ -423,6 +438,7 @@ int sb_rootfs_enter(struct sb_rootfs *r, struct sb_err *err)
 	}
 	if (e == 0 && chdir("/") < 0)
 		e = -errno;
+	sb_fd_close(&r->disk);
 	sb_fd_close(&r->upper);
 	sb_fd_close(&r->root);
 	return step(err, e, "entering it");

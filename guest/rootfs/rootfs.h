@@ -17,12 +17,16 @@ struct sb_rootfs {
 
 	/* Trees, owned, -1 = none. All are attached nowhere. */
 	int image;                         /* HOST: what becomes /usr; DIR: the lower layer */
+	int layers[SB_PLAN_MAX_LAYERS];    /* one for each of plan->layers, lowest first */
+	/* Root of the file system (DISK) or folder (DIR) that takes the changes and outlives the
+	 * session; writable; -1 = memory. It gets the folders over, work, usr and usrwork. */
+	int disk;
 	int mounts[SB_PLAN_MAX_MOUNTS];    /* one for each of plan->mounts */
 	/* HOST: directory whose entries go to /etc; a readable, attached directory; -1 = none */
 	int etc;
 
 	/* Internal from here. */
-	int upper; /* tmpfs that holds all that the workload may write */
+	int upper; /* tmpfs that holds all that the workload may write and does not outlive it */
 	int root;
 };
 
@@ -54,6 +58,19 @@ SB_MUST_CHECK int sb_root_dir(const struct sb_rootfs *r, const char *path, int *
 SB_MUST_CHECK int sb_root_file(const struct sb_rootfs *r, const char *path, int *ret);
 /* sb_root_put - write a whole new file below @dir; an existing one is replaced */
 SB_MUST_CHECK int sb_root_put(int dir, const char *name, const char *text, size_t len, mode_t mode);
+
+/* Folders and links of a root for the host's /usr, at @prefix ("" or "NAME/") of @at.
+ * @usr: what becomes /usr. Return: 0; -errno. */
+SB_MUST_CHECK int sb_rootfs_skeleton(int usr, int at, const char *prefix);
+
+/*
+ * overlay.c: roots over layers, or with changes that outlive the session.
+ * sb_rootfs_overlay - makes and attaches r->root. sb_rootfs_places - /tmp, /var/tmp and HOME in
+ * it; @ret_at: the one that failed.
+ */
+bool sb_rootfs_is_laid(const struct sb_plan *p);
+SB_MUST_CHECK int sb_rootfs_overlay(struct sb_rootfs *r);
+SB_MUST_CHECK int sb_rootfs_places(const struct sb_rootfs *r, const char **ret_at);
 
 SB_MUST_CHECK int sb_rootfs_etc(const struct sb_rootfs *r, struct sb_err *err);
 SB_MUST_CHECK int sb_rootfs_dev(const struct sb_rootfs *r, struct sb_err *err);

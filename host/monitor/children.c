@@ -287,7 +287,7 @@ static int mount_args(struct monitor *m, const struct sb_plan_mount *pm, struct 
 
 static bool is_served(const struct monitor *m, size_t i)
 {
-	return i == 0 ? m->provider->is_vm : sb_plan_served(m->plan, i - 1);
+	return i == 0 ? m->provider->is_vm && m->plan->image != SB_IMAGE_LAYERS : sb_plan_served(m->plan, i - 1);
 }
 
 int mon_start_fs(struct monitor *m, int guest_ends[MON_MAX_FS], struct sb_err *err)

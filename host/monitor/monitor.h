@@ -89,6 +89,7 @@ struct monitor {
 	bool cli_gone;
 	struct sb_ipc_failed suspicion; /* told unless the guest's own end explains it */
 	struct sb_ipc_done done;        /* the first outcome */
+	bool closed; /* the guest has said that everything is written */
 	bool have_outcome;
 };
 

@@ -38,6 +38,8 @@
 
 #define S_NS 1000000000ULL
 #define CLOSE_GRACE (5 * S_NS)   /* sync of the guest's dirty pages included */
+#define DISK_GRACE (120 * S_NS)  /* the same, when they go to a disk that outlives the session */
+#define CONSOLE_BYTES (1 << 20)
 #define CANCEL_GRACE (5 * S_NS)  /* from the signal to SIGKILL */
 #define KILL_GRACE (3 * S_NS)    /* from SIGKILL inside the guest to the end of the guest */
 #define SUSPICION_GRACE S_NS     /* from an echo of the guest's end to believing it */
@@ -159,10 +161,23 @@ static void on_gate_late(struct sb_timer *t)
 	mon_kill(&m->gate_child);
 }
 
+/* A command that succeeded, and changes that may not be on the disk: that is no success. */
+static void check_written(struct monitor *m)
+{
+	if (m->state != MON_CLOSING || m->closed || m->plan->upper.kind == SB_UPPER_TMPFS ||
+	    m->done.fail != SB_FAIL_NONE)
+		return;
+	m->done.fail = SB_FAIL_GUEST;
+	(void)snprintf(m->done.text, sizeof(m->done.text),
+		       "the guest did not say that its changes are on the disk; the last ones may "
+		       "be lost");
+}
+
 static void begin_reaping(struct monitor *m)
 {
 	if (m->state >= MON_REAPING)
 		return;
+	check_written(m);
 	m->state = MON_REAPING;
 	sb_timer_del(&m->timer);
 	sb_timer_del(&m->grace);
@@ -197,7 +212,9 @@ static void begin_closing(struct monitor *m)
 	m->state = MON_CLOSING;
 	sb_timer_del(&m->grace);
 	to_chan(m, SB_IPC_CHAN_CLOSE, NULL, 0);
-	sb_timer_set(m->loop, &m->timer, CLOSE_GRACE, on_close_late, m);
+	sb_timer_set(m->loop, &m->timer,
+		     m->plan->upper.kind == SB_UPPER_TMPFS ? CLOSE_GRACE : DISK_GRACE, on_close_late,
+		     m);
 }
 
 static void on_kill_late(struct sb_timer *t)
@@ -296,22 +313,45 @@ static char *last_word(char *buf)
 	return line ? line + 1 : buf;
 }
 
+/*
+ * What QEMU may write is bounded by a file size limit. With a disk that limit is the disk's size, so
+ * there the console is memory that cannot grow.
+ */
+static int open_console(const struct monitor *m)
+{
+	sb_autofd int fd = -1;
+
+	if (m->plan->upper.kind != SB_UPPER_DISK)
+		return openat(m->session_dir, "console.log",
+			      O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = memfd_create("sendbox-console", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0 || ftruncate(fd, CONSOLE_BYTES) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
+		return -1;
+	return sb_fd_take(&fd);
+}
+
+static off_t console_end(const struct monitor *m)
+{
+	struct stat st;
+
+	if (m->console < 0)
+		return 0;
+	if (m->plan->upper.kind == SB_UPPER_DISK) /* the offset is shared with the writer */
+		return lseek(m->console, 0, SEEK_CUR);
+	return fstat(m->console, &st) == 0 ? st.st_size : 0;
+}
+
 static void console_tail(struct monitor *m, char *out, size_t cap)
 {
 	char buf[1024];
-	struct stat st;
+	off_t end = console_end(m);
 	ssize_t n = -1;
 
 	out[0] = '\0';
-	if (m->console >= 0 && fstat(m->console, &st) == 0) {
-		sb_autofd int fd = openat(m->session_dir, "console.log", O_RDONLY | O_CLOEXEC);
-		off_t from = st.st_size > (off_t)sizeof(buf) - 1
-				     ? st.st_size - (off_t)sizeof(buf) + 1
-				     : 0;
-
-		if (fd >= 0)
-			n = pread(fd, buf, sizeof(buf) - 1, from);
-	}
+	if (end > 0)
+		n = pread(m->console, buf, sizeof(buf) - 1,
+			  SB_MAX(end - (off_t)sizeof(buf) + 1, (off_t)0));
 	if (n <= 0)
 		return;
 	while (n > 0 && (buf[n - 1] == '\n' || buf[n - 1] == '\r'))
@@ -466,6 +506,7 @@ static int on_chan_message(struct monitor *m, const struct sb_ipc_msg *msg)
 		return 0;
 	}
 	case SB_IPC_CLOSED:
+		m->closed = m->state == MON_CLOSING;
 		if (m->state == MON_CLOSING)
 			begin_reaping(m);
 		return 0;
@@ -568,8 +609,7 @@ static int start_session(struct monitor *m, struct sb_err *err)
 	m->provider = sb_provider_get(m->plan->provider);
 	if (!m->provider)
 		return sb_err_set(err, -ENOSYS, "this build has no such runtime");
-	m->console = openat(m->session_dir, "console.log",
-			    O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	m->console = open_console(m);
 	m->pids = openat(m->session_dir, "pids",
 			 O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (m->console < 0 || m->pids < 0)

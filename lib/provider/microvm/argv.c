@@ -91,10 +91,37 @@ static void add_ports(struct sb_vm_argv *v, const struct sb_vm_args *a)
 	add2(v, "-device", "virtio-serial-device,max_ports=31");
 	addf(v, "-chardev", "socket,id=chan,fd=%d", SB_VM_FD_CARRIER);
 	add2(v, "-device", "virtserialport,chardev=chan,name=sb.chan,nr=1");
-	for (unsigned int i = 0; i < a->n_fs; i++) {
+	for (unsigned int i = a->no_image ? 1 : 0; i < a->n_fs; i++) {
 		addf(v, "-chardev", "socket,id=fs%u,fd=%u", i, SB_VM_FD_FS + i);
 		addf(v, "-device", "virtserialport,chardev=fs%u,name=sb.fs%u,nr=%u", i, i, i + 2);
 	}
+}
+
+/*
+ * The format is stated, never looked for: what a guest writes into its disk is bytes. The files are
+ * descriptors in sets of their own; the jail has no path to them.
+ */
+static void add_disk(struct sb_vm_argv *v, unsigned int i, const char *name, bool writable)
+{
+	addf(v, "-add-fd", "fd=%u,set=%u", SB_VM_FD_DISK + i, i);
+	addf(v, "-blockdev",
+	     "driver=raw,node-name=%s,read-only=%s,auto-read-only=off,discard=%s,"
+	     "file.driver=file,file.filename=/dev/fdset/%u,file.aio=threads,file.locking=%s",
+	     name, writable ? "off" : "on", writable ? "unmap" : "ignore", i,
+	     writable ? "on" : "off");
+	addf(v, "-device", "virtio-blk-device,drive=%s,serial=%s", name, name);
+}
+
+static void add_disks(struct sb_vm_argv *v, const struct sb_vm_args *a)
+{
+	char name[16];
+
+	for (unsigned int i = 0; i < a->n_layers; i++) {
+		(void)snprintf(name, sizeof(name), "layer%u", i);
+		add_disk(v, i, name, false);
+	}
+	if (a->upper)
+		add_disk(v, (unsigned int)a->n_layers, "upper", true);
 }
 
 int sb_vm_argv_make(const struct sb_vm_args *a, struct sb_vm_argv *ret)
@@ -104,7 +131,7 @@ int sb_vm_argv_make(const struct sb_vm_args *a, struct sb_vm_argv *ret)
 	if ((a->arch != SB_VM_ARCH_X86_64 && a->arch != SB_VM_ARCH_AARCH64) ||
 	    (a->accel != SB_ACCEL_KVM && a->accel != SB_ACCEL_TCG) || a->cpus < 1 ||
 	    a->cpus > 255 || a->memory_mib < 64 || a->memory_mib > (UINT64_C(1) << 22) ||
-	    a->n_fs > SB_VM_FS_MAX)
+	    a->n_fs > SB_VM_FS_MAX || a->n_layers > SB_PLAN_MAX_LAYERS)
 		return -EINVAL;
 	v->n = 0;
 	v->used = 0;
@@ -125,6 +152,7 @@ int sb_vm_argv_make(const struct sb_vm_args *a, struct sb_vm_argv *ret)
 	add2(v, "-chardev", "stdio,id=con,mux=off,signal=off");
 	add2(v, "-serial", "chardev:con");
 	add_ports(v, a);
+	add_disks(v, a);
 	/* x86 guests have RDRAND (and random.trust_cpu); a device less to boot and to attack */
 	if (a->arch == SB_VM_ARCH_AARCH64)
 		add2(v, "-device", "virtio-rng-device");

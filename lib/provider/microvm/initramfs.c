@@ -12,13 +12,15 @@
 #include "provider/microvm/cpio.h"
 #include "provider/microvm/modules.h"
 
-#define BUILDER_VERSION 4
+#define BUILDER_VERSION 5
 #define KEEP 16
+#define LISTS 3
 #define MODULE_MAX (64U << 20) /* bytes of one module */
 
 struct part {
 	char *data; /* owned */
 	size_t len;
+	unsigned int lists; /* modules: bit of each list that names it; of the first one alone if so */
 	char name[256];
 };
 struct parts {
@@ -26,9 +28,9 @@ struct parts {
 	struct part base;
 	struct part wanted; /* text that the lists of `want` point into */
 	struct sb_module_wants want;
-	struct part modules[2 * SB_MODULES_MAX];
+	struct part modules[LISTS * SB_MODULES_MAX];
 	size_t n;
-	size_t n_base; /* the first ones, for every guest; the others for one with a network */
+	bool disks; /* else the last list stays out: what is not there takes no time */
 };
 
 static void parts_free(struct parts **pp)
@@ -117,11 +119,34 @@ static int read_module(const struct sb_kernel *k, int dir, const char *path, boo
 	return 0;
 }
 
+/* A module of list @w: what every guest loads is there already; what another list brought is read
+ * once, and named in both orders. */
+static int take_module(const struct sb_kernel *k, int dir, const char *path, bool cut, size_t w,
+		       struct parts *p, struct sb_err *err)
+{
+	char name[256];
+	int r;
+
+	sb_modules_guest_name(path, name);
+	for (size_t i = 0; i < p->n; i++) {
+		if (strcmp(p->modules[i].name, name) != 0)
+			continue;
+		if (!(p->modules[i].lists & 1U))
+			p->modules[i].lists |= 1U << w;
+		return 0;
+	}
+	r = read_module(k, dir, path, cut, p, err);
+	if (r == 0)
+		p->modules[p->n - 1].lists = 1U << w;
+	return r;
+}
+
 static int read_modules(const struct sb_kernel *k, struct parts *p, struct sb_err *err)
 {
-	const struct sb_module_want *const wants[2] = { p->want.boot, p->want.net };
+	const struct sb_module_want *const wants[LISTS] = { p->want.boot, p->want.net,
+							   p->want.disk };
 	sb_autofd int dir = open(k->modules, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	sb_autofree struct sb_module_list *lists = calloc(2, sizeof(*lists));
+	sb_autofree struct sb_module_list *lists = calloc(LISTS, sizeof(*lists));
 	sb_autofree char *dep = NULL;
 	sb_autofree char *builtin = NULL;
 	struct sb_err why = { 0 };
@@ -137,18 +162,17 @@ static int read_modules(const struct sb_kernel *k, struct parts *p, struct sb_er
 		r = read_text(dir, k->modules, "modules.builtin", &builtin, err);
 	if (r < 0)
 		return r;
-	for (size_t w = 0; w < SB_ARRAY_LEN(wants); w++) {
+	for (size_t w = 0; w < LISTS; w++) {
+		if (w == 2 && !p->disks)
+			break;
 		r = sb_modules_pick(dep, builtin, wants[w], &lists[w], &why);
 		if (r < 0)
 			return sb_err_set(err, r, "kernel %s in %s cannot be used: %s", k->release,
 					  k->image, why.text);
 		for (size_t i = 0; r == 0 && i < lists[w].n; i++)
-			if (w == 0 || !sb_modules_has(&lists[0], lists[w].path[i]))
-				r = read_module(k, dir, lists[w].path[i], cut, p, err);
+			r = take_module(k, dir, lists[w].path[i], cut, w, p, err);
 		if (r < 0)
 			return r;
-		if (w == 0)
-			p->n_base = p->n;
 	}
 	return 0;
 }
@@ -190,8 +214,8 @@ static int make_key(const struct sb_kernel *k, const struct sb_bundle *bundle,
 	for (size_t i = 0; i < p->n; i++) {
 		sb_sha256(p->modules[i].data, p->modules[i].len, sha);
 		sb_hex_write(sha, sizeof(sha), hex);
-		sb_buf_addf(&b, "module %s %s%s\n", p->modules[i].name, hex,
-			    i < p->n_base ? "" : " net");
+		sb_buf_addf(&b, "module %s %s %u\n", p->modules[i].name, hex,
+			    p->modules[i].lists);
 	}
 	if (sb_buf_error(&b) < 0)
 		return sb_buf_error(&b);
@@ -212,14 +236,25 @@ void sb_initramfs_base(struct sb_buf *out)
 	sb_cpio_end(&c);
 }
 
-static int write_cpio(const struct parts *p, const uint8_t pub[32], struct sb_buf *out)
+/* Names in load order. */
+static int put_order(struct sb_cpio *c, const struct parts *p, unsigned int w)
 {
+	static const char *const names[LISTS] = { "sendbox/modules.order", "sendbox/modules.net",
+						  "sendbox/modules.disk" };
 	sb_autobuf struct sb_buf order = { 0 };
-	sb_autobuf struct sb_buf net = { 0 };
-	struct sb_cpio c = { .out = out };
 
 	sb_buf_init(&order, 65536);
-	sb_buf_init(&net, 65536);
+	for (size_t i = 0; i < p->n; i++)
+		if (p->modules[i].lists & 1U << w)
+			sb_buf_addf(&order, "%s\n", p->modules[i].name);
+	sb_cpio_file(c, names[w], 0444, order.data, order.len);
+	return sb_buf_error(&order);
+}
+
+static int write_cpio(const struct parts *p, const uint8_t pub[32], struct sb_buf *out)
+{
+	struct sb_cpio c = { .out = out };
+
 	sb_buf_add(out, p->base.data, p->base.len);
 	sb_cpio_file(&c, "init", 0755, p->guest.data, p->guest.len);
 	sb_cpio_file(&c, "sendbox/host.pub", 0444, pub, 32);
@@ -228,13 +263,14 @@ static int write_cpio(const struct parts *p, const uint8_t pub[32], struct sb_bu
 
 		(void)snprintf(name, sizeof(name), "sendbox/modules/%s", p->modules[i].name);
 		sb_cpio_file(&c, name, 0444, p->modules[i].data, p->modules[i].len);
-		sb_buf_addf(i < p->n_base ? &order : &net, "%s\n", p->modules[i].name);
 	}
-	sb_cpio_file(&c, "sendbox/modules.order", 0444, order.data, order.len);
-	sb_cpio_file(&c, "sendbox/modules.net", 0444, net.data, net.len);
+	for (unsigned int w = 0; w < LISTS; w++) {
+		int r = w == 2 && !p->disks ? 0 : put_order(&c, p, w);
+
+		if (r < 0)
+			return r;
+	}
 	sb_cpio_end(&c);
-	if (sb_buf_error(&order) < 0 || sb_buf_error(&net) < 0)
-		return sb_buf_error(&order) < 0 ? sb_buf_error(&order) : sb_buf_error(&net);
 	return sb_buf_error(out);
 }
 
@@ -298,7 +334,7 @@ static int build(int dir, const char *key, const struct parts *p, const uint8_t 
 }
 
 int sb_initramfs_prepare(const struct sb_dirs *dirs, const struct sb_kernel *k,
-			 const struct sb_bundle *b, const uint8_t pub[32],
+			 const struct sb_bundle *b, const uint8_t pub[32], bool disks,
 			 uint8_t ret_sha256[SB_SHA256_LEN], struct sb_err *err)
 {
 	SB_CLEANUP(parts_free) struct parts *p = calloc(1, sizeof(*p));
@@ -308,6 +344,7 @@ int sb_initramfs_prepare(const struct sb_dirs *dirs, const struct sb_kernel *k,
 
 	if (!p)
 		return sb_err_set(err, -ENOMEM, "out of memory");
+	p->disks = disks;
 	dir = sb_cache_dir(dirs->cache, "initramfs", err);
 	if (dir < 0)
 		return dir;

@@ -15,6 +15,7 @@ void sb_initramfs_base(struct sb_buf *out);
  * sb_initramfs_prepare - build <cache>/initramfs/<digest>.cpio unless it is there
  * @b: the verified bundle: guest program, base archive, modules wanted
  * @pub: Ed25519 public key of the host, /sendbox/host.pub
+ * @disks: with the modules for layers and a disk
  * @ret_sha256: of the file
  *
  * Reproducible: same parts, same bytes. Safe against builders beside it.
@@ -22,7 +23,7 @@ void sb_initramfs_base(struct sb_buf *out);
  */
 SB_MUST_CHECK int sb_initramfs_prepare(const struct sb_dirs *dirs, const struct sb_kernel *k,
 				       const struct sb_bundle *b, const uint8_t pub[32],
-				       uint8_t ret_sha256[SB_SHA256_LEN], struct sb_err *err);
+				       bool disks, uint8_t ret_sha256[SB_SHA256_LEN], struct sb_err *err);
 
 /* sb_initramfs_check - whether the kernel has, or has modules for, all that the guest needs
  * Return: 0; -ENOPKG; -errno. */

@@ -309,7 +309,8 @@ static int drop_identity(const struct sb_vm_jail *j, pid_t parent)
 static int set_limits(const struct sb_vm_jail *j)
 {
 	struct rlimit core = { 0, 0 };
-	struct rlimit file = { CONSOLE_MAX_BYTES, CONSOLE_MAX_BYTES };
+	rlim_t most = SB_MAX((uint64_t)CONSOLE_MAX_BYTES, j->file_bytes);
+	struct rlimit file = { most, most };
 	struct rlimit fds = { NOFILE_MAX, NOFILE_MAX };
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
 

@@ -47,6 +47,11 @@ static int choose_accel(struct sb_plan *plan, struct sb_err *err)
 	return 0;
 }
 
+static bool has_disks(const struct sb_plan *p)
+{
+	return p->n_layers > 0 || p->upper.kind == SB_UPPER_DISK;
+}
+
 static int prepare(const struct sb_dirs *dirs, const char *kernel, const struct sb_bundle *bundle,
 		   const uint8_t pub[32], struct sb_plan *plan, struct sb_err *err)
 {
@@ -55,16 +60,11 @@ static int prepare(const struct sb_dirs *dirs, const char *kernel, const struct 
 	char *release;
 	int r;
 
-	if (plan->n_layers > 0 || plan->upper.kind != SB_UPPER_TMPFS || plan->builder ||
-	    plan->task != SB_TASK_COMMAND)
-		return sb_err_set(err, -EOPNOTSUPP,
-				  "the microvm runtime has no image layers, no lasting upper layer "
-				  "and no builder yet");
 	r = sb_kernel_find(dirs, kernel, &k, err);
 	if (r == 0)
 		r = sb_kernel_prepare(dirs, &k, err);
 	if (r == 0)
-		r = sb_initramfs_prepare(dirs, &k, bundle, pub, initramfs, err);
+		r = sb_initramfs_prepare(dirs, &k, bundle, pub, has_disks(plan), initramfs, err);
 	if (r == 0)
 		r = choose_accel(plan, err);
 	if (r < 0)
@@ -165,9 +165,9 @@ static int check_kernel(const struct sb_start *in, char *path, struct stat *st, 
 }
 
 static int spawn_qemu(const struct sb_start *in, const struct sb_vm_argv *v,
-		      struct sb_vm_jail *jail, struct sb_guest *g, struct sb_err *err)
+		      const int disks[SB_VM_DISKS_MAX], struct sb_vm_jail *jail, struct sb_guest *g, struct sb_err *err)
 {
-	struct sb_spawn_fd fds[SB_VM_FS_MAX + 3];
+	struct sb_spawn_fd fds[SB_VM_FS_MAX + SB_VM_DISKS_MAX + 3];
 	struct sb_spawn s = { .path = jail->qemu, .argv = v->argv, .fds = fds,
 			      .pre_exec = sb_vm_jail_enter, .arg = jail };
 	struct sb_vm_jail_report *rep = mmap(NULL, sizeof(*rep), PROT_READ | PROT_WRITE,
@@ -185,7 +185,12 @@ static int spawn_qemu(const struct sb_start *in, const struct sb_vm_argv *v,
 	fds[2] = (struct sb_spawn_fd){ in->carrier, SB_VM_FD_CARRIER };
 	s.n_fds = 3;
 	for (size_t i = 0; i < in->n_fs_socks; i++)
-		fds[s.n_fds++] = (struct sb_spawn_fd){ in->fs_socks[i], SB_VM_FD_FS + (int)i };
+		if (in->fs_socks[i] >= 0)
+			fds[s.n_fds++] =
+				(struct sb_spawn_fd){ in->fs_socks[i], SB_VM_FD_FS + (int)i };
+	for (size_t i = 0; i < SB_VM_DISKS_MAX; i++)
+		if (disks[i] >= 0)
+			fds[s.n_fds++] = (struct sb_spawn_fd){ disks[i], SB_VM_FD_DISK + (int)i };
 	r = sb_spawn_start(&s, &pid, &pidfd, &why);
 	if (r < 0)
 		(void)sb_err_set(err, r, "%s%s", rep->code ? "the jail of QEMU: " : "",
@@ -200,17 +205,22 @@ static int spawn_qemu(const struct sb_start *in, const struct sb_vm_argv *v,
 	return 0;
 }
 
-static int start(const struct sb_start *in, struct sb_guest *ret, struct sb_err *err)
+static int start_with(const struct sb_start *in, const int disks[SB_VM_DISKS_MAX],
+		      uint64_t upper_bytes, struct sb_guest *ret, struct sb_err *err)
 {
 	sb_autofree struct sb_vm_argv *v = calloc(1, sizeof(*v));
 	sb_autofree uint8_t *initramfs = NULL;
 	char kernel[SB_KERNEL_PATH_MAX];
 	const struct sb_plan *plan = in->plan;
 	struct sb_vm_jail jail = { .as_root = geteuid() == 0, .root = in->session_path,
-				   .kernel = kernel, .kvm = plan->accel == SB_ACCEL_KVM };
+				   .kernel = kernel, .kvm = plan->accel == SB_ACCEL_KVM,
+				   .file_bytes = upper_bytes };
 	struct sb_vm_args a = { .arch = sb_vm_arch_host(), .accel = plan->accel,
 				.cpus = plan->cpus, .memory_mib = plan->memory_bytes >> 20,
-				.n_fs = in->n_fs_socks };
+				.n_fs = in->n_fs_socks,
+				.no_image = plan->image == SB_IMAGE_LAYERS,
+				.n_layers = plan->n_layers,
+				.upper = plan->upper.kind == SB_UPPER_DISK };
 	sb_autofd int qemu = -1;
 	struct sb_tsc tsc;
 	int r;
@@ -240,7 +250,21 @@ static int start(const struct sb_start *in, struct sb_guest *ret, struct sb_err 
 		sb_random(&jail.id, sizeof(jail.id));
 		jail.id = SESSION_ID_BASE + (jail.id & SESSION_ID_MASK);
 	}
-	return spawn_qemu(in, v, &jail, ret, err);
+	return spawn_qemu(in, v, disks, &jail, ret, err);
+}
+
+static int start(const struct sb_start *in, struct sb_guest *ret, struct sb_err *err)
+{
+	int disks[SB_VM_DISKS_MAX];
+	struct stat upper = { 0 };
+	int r = sb_vm_disks_open(in->plan, disks, &upper, err);
+
+	if (r < 0)
+		return r;
+	r = start_with(in, disks, (uint64_t)upper.st_size, ret, err);
+	for (size_t i = 0; i < SB_VM_DISKS_MAX; i++)
+		sb_fd_close(&disks[i]);
+	return r;
 }
 
 static void stop(struct sb_guest *g)

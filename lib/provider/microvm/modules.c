@@ -25,13 +25,20 @@ const struct sb_module_want sb_modules_net[] = {
 	{ NULL, false },
 };
 
+/* crc32c_generic is what ext4 asks for by the algorithm's name. */
+const struct sb_module_want sb_modules_disk[] = {
+	{ "crc32c_generic", false }, { "virtio_blk", true }, { "erofs", true }, { "ext4", true },
+	{ NULL, false },
+};
+
 #define WANT_HEAD "sendbox-modules 1\n"
-static const char *const want_lists[2] = { "boot ", "net " };
-static const char *const want_needs[2] = { "optional ", "required " };
+static const char *const want_lists[] = { "boot ", "net ", "disk " };
+static const char *const want_needs[] = { "optional ", "required " };
 
 void sb_modules_want_write(struct sb_buf *out)
 {
-	const struct sb_module_want *const lists[2] = { sb_modules_wanted, sb_modules_net };
+	const struct sb_module_want *const lists[] = { sb_modules_wanted, sb_modules_net,
+						       sb_modules_disk };
 
 	sb_buf_add_str(out, WANT_HEAD);
 	for (size_t i = 0; i < SB_ARRAY_LEN(lists); i++)
@@ -40,10 +47,10 @@ void sb_modules_want_write(struct sb_buf *out)
 				    w->name);
 }
 
-/* If *@p starts with one of the two words, step over it. Return: which; -1. */
-static int either(char **p, const char *const words[2])
+/* If *@p starts with one of the @m words, step over it. Return: which; -1. */
+static int either(char **p, const char *const *words, int m)
 {
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < m; i++) {
 		size_t n = strlen(words[i]);
 
 		if (strncmp(*p, words[i], n) == 0) {
@@ -57,7 +64,9 @@ static int either(char **p, const char *const words[2])
 int sb_modules_want_parse(char *text, size_t len, struct sb_module_wants *ret)
 {
 	struct sb_module_wants w = { 0 };
-	size_t n[2] = { 0, 0 };
+	struct sb_module_want *const to[] = { w.boot, w.net, w.disk };
+	size_t n[3] = { 0, 0, 0 };
+	int last = 0;
 	char *p = text;
 
 	if (len > SB_MODULES_WANT_TEXT_MAX || strlen(text) != len ||
@@ -65,16 +74,15 @@ int sb_modules_want_parse(char *text, size_t len, struct sb_module_wants *ret)
 		return -EBADMSG;
 	p += sizeof(WANT_HEAD) - 1;
 	while (*p) {
-		int list = either(&p, want_lists);
-		int need = either(&p, want_needs);
+		int list = either(&p, want_lists, SB_ARRAY_LEN(want_lists));
+		int need = either(&p, want_needs, SB_ARRAY_LEN(want_needs));
 		size_t name = strspn(p, "abcdefghijklmnopqrstuvwxyz0123456789_");
-		struct sb_module_want *to;
 
 		if (list < 0 || need < 0 || name == 0 || name > 55 || p[name] != '\n' ||
-		    n[list] == SB_MODULES_WANT_MAX || (list == 0 && n[1] > 0))
+		    n[list] == SB_MODULES_WANT_MAX || list < last)
 			return -EBADMSG;
-		to = list == 0 ? w.boot : w.net;
-		to[n[list]++] = (struct sb_module_want){ p, need == 1 };
+		last = list;
+		to[list][n[list]++] = (struct sb_module_want){ p, need == 1 };
 		p[name] = '\0';
 		p += name + 1;
 	}

@@ -13,6 +13,8 @@
 #define SB_VM_FD_CARRIER 3
 #define SB_VM_FD_FS 4 /* and up: the file servers */
 #define SB_VM_FS_MAX (SB_PLAN_MAX_MOUNTS + 1)
+#define SB_VM_FD_DISK (SB_VM_FD_FS + SB_VM_FS_MAX) /* and up: layers, then the upper one */
+#define SB_VM_DISKS_MAX (SB_PLAN_MAX_LAYERS + 1)
 
 struct sb_vm_args {
 	enum sb_vm_arch arch;
@@ -22,9 +24,12 @@ struct sb_vm_args {
 	uint64_t memory_mib;
 	uint64_t tsc_khz;     /* x86_64 with TCG; 0 = leave it to the guest */
 	size_t n_fs;          /* at most SB_VM_FS_MAX */
+	bool no_image;        /* no file server [0] */
+	size_t n_layers;      /* read-only disks "layer0".. at SB_VM_FD_DISK and up */
+	bool upper;           /* then the writable disk "upper" */
 };
 
-#define SB_VM_ARGV_MAX 192
+#define SB_VM_ARGV_MAX 256
 struct sb_vm_argv {
 	const char *argv[SB_VM_ARGV_MAX + 1]; /* NULL-terminated; points to literals and text[] */
 	size_t n;
@@ -37,6 +42,15 @@ struct sb_vm_argv {
  * Return: 0; -EINVAL: out of range.
  */
 SB_MUST_CHECK int sb_vm_argv_make(const struct sb_vm_args *a, struct sb_vm_argv *ret);
+
+/*
+ * sb_vm_disks_open - open the plan's layers and upper disk, each once and without following links,
+ * and check that each is the file of the plan; QEMU gets these descriptors and no path
+ * @ret: -1 where there is none; owned by the caller. Return: 0; -ESTALE: another or changed file;
+ * -errno.
+ */
+SB_MUST_CHECK int sb_vm_disks_open(const struct sb_plan *p, int ret[SB_VM_DISKS_MAX],
+				   struct stat *ret_upper, struct sb_err *err);
 
 /*
  * Time stamp counter of the host, in kHz, for the guest under TCG, which reads the same counter
@@ -68,6 +82,7 @@ struct sb_vm_jail {
 	const void *initrd;      /* becomes /initrd; borrowed */
 	size_t initrd_len;
 	bool kvm;
+	uint64_t file_bytes;     /* no file may grow past this; 0 = the console's limit */
 	struct sb_vm_jail_report *report; /* shared with the parent */
 };
 
