@@ -3,7 +3,8 @@
 writes it down.
 
 golden.py check DIR      every vector in DIR is canonical, has its digest and its signature (TAP)
-golden.py sign PLAN      print the signed plan of a plan's bytes, with the key of RFC 8032, 7.1, test 1
+golden.py sign PLAN [KEY]  print the signed plan of a plan's bytes, with the key of RFC 8032, 7.1, test 1,
+                         or with the secret key (its first 32 bytes) in the file KEY
 """
 import hashlib
 import json
@@ -69,15 +70,15 @@ def unpack(b):
     return (x, y, 1, x * y % P)
 
 
-def sign(msg):
-    h = sha512(SECRET)
+def sign(msg, secret=SECRET):
+    h = sha512(secret)
     a = int.from_bytes(h[:32], "little") & (1 << 254) - 8 | 1 << 254
     pub = pack(mul(a, G))
     r = int.from_bytes(sha512(h[32:] + msg), "little") % Q
     rs = pack(mul(r, G))
     s = (r + int.from_bytes(sha512(rs + pub + msg), "little") * a) % Q
-    assert pub.hex() == PUBLIC
-    return rs + int.to_bytes(s, 32, "little")
+    assert secret != SECRET or pub.hex() == PUBLIC
+    return pub.hex(), rs + int.to_bytes(s, 32, "little")
 
 
 def verify(pub, msg, sig):
@@ -93,8 +94,10 @@ def canonical(o):
 def main():
     if sys.argv[1] == "sign":
         text = open(sys.argv[2], encoding="utf-8").read()
-        sys.stdout.write(canonical({"format": "sendbox-signed-plan", "key": PUBLIC, "plan": text,
-                                    "signature": sign(text.encode()).hex(), "version": 1}) + "\n")
+        secret = open(sys.argv[3], "rb").read()[:32] if len(sys.argv) > 3 else SECRET
+        pub, sig = sign(text.encode(), secret)
+        sys.stdout.write(canonical({"format": "sendbox-signed-plan", "key": pub, "plan": text,
+                                    "signature": sig.hex(), "version": 1}) + "\n")
         return 0
     top = pathlib.Path(sys.argv[2])
     digests = dict(reversed(line.split()) for line in (top / "SHA256SUMS").read_text().splitlines())

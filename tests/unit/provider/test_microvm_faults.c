@@ -98,7 +98,7 @@ TEST(initramfs)
 		int r;
 
 		t_fault_arm(n);
-		r = sb_initramfs_prepare(&dirs, &k, b, pub, true, sha, &err);
+		r = sb_initramfs_prepare(&dirs, &k, b, pub, false, sha, &err);
 		fired = t_fault_fired();
 		t_fault_disarm();
 		CHECK_EQ(t_open_fds(), fds);
@@ -113,12 +113,12 @@ TEST(initramfs)
 			break;
 		}
 	}
-	CHECK_EQ(sb_initramfs_prepare(&dirs, &k, b, pub, true, sha, NULL), 0);
+	CHECK_EQ(sb_initramfs_prepare(&dirs, &k, b, pub, false, sha, NULL), 0);
 	CHECK_EQ(entries(cpios), 2); /* the cpio and its key */
-	CHECK_EQ(sb_initramfs_prepare(&dirs, &k, b, pub, true, sha, NULL), 0);
+	CHECK_EQ(sb_initramfs_prepare(&dirs, &k, b, pub, false, sha, NULL), 0);
 	CHECK_EQ(entries(cpios), 2);
 	pub[0] = 2;
-	CHECK_EQ(sb_initramfs_prepare(&dirs, &k, b, pub, true, sha, NULL), 0);
+	CHECK_EQ(sb_initramfs_prepare(&dirs, &k, b, pub, false, sha, NULL), 0);
 	CHECK(memcmp(sha, first, sizeof(sha)) != 0);
 	CHECK_EQ(entries(cpios), 4);
 	(void)sb_bundle_free(b);
