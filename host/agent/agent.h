@@ -133,7 +133,7 @@ struct agent_use {
 	const char *home;       /* the user's, on the host */
 	const char *guest_home; /* inside */
 	bool no_mounts;         /* --no-agent-mounts */
-	const char *(*getenv)(const char *name);
+	const char *(*variable)(const char *name);
 	bool (*exists)(void *arg, const char *path); /* of a mount's host path */
 	/* A mount that is left out because its folder is not there. May be NULL. */
 	void (*skipped)(void *arg, const struct agent_mount *m, const char *host);

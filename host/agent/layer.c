@@ -126,7 +126,7 @@ static int put_env(const struct agent *a, const struct agent_use *use, struct ag
 		char name[256];
 
 		(void)snprintf(name, sizeof(name), "%.*s", (int)SB_MIN(n, sizeof(name) - 1), e);
-		if (e[n] != '=' && !use->getenv(name))
+		if (e[n] != '=' && !use->variable(name))
 			continue;
 		next(&o, a->env.v[i].line);
 		text(&o, name);

@@ -90,8 +90,7 @@ static int look_one(void *arg, int dir, const char *name, const char *rel, const
 	size_t len = 0;
 	int r;
 
-	if (was)
-		(void)json_object_set_new(l->seen, rel, json_true());
+	(void)json_object_set_new(l->seen, rel, json_true());
 	if (!S_ISREG(st->st_mode))
 		return tell(l, rel, SETTINGS_ODD, NULL, 0, base);
 	r = settings_read(dir, name, &bytes, &len, NULL);

@@ -31,6 +31,10 @@ int cmd_key(int argc, char **argv);
 int cmd_init(int argc, char **argv);
 int cmd_config(int argc, char **argv);
 int cmd_policy(int argc, char **argv);
+int cmd_settings(int argc, char **argv);
+int cmd_completions(int argc, char **argv);
+/* Print every command, one a line. */
+void cli_commands(void);
 
 /* Print "sendbox: TEXT" on stderr with control characters escaped. */
 void cli_error(const char *fmt, ...) SB_PRINTF(1, 2);

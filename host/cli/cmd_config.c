@@ -7,6 +7,7 @@
 
 #include "base/fd.h"
 #include "cli.h"
+#include "cmd_config.h"
 #include "conf_cmd.h"
 #include "conf_show.h"
 #include "net_text.h"
@@ -400,12 +401,24 @@ static const struct {
 	{ "trust", " [FILE]", trust, "Show what the project's file asks for, and accept it." },
 };
 
+/* They have options of their own. */
+static const struct {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *help;
+} own[] = {
+	{ "list", cmd_config_list, "List agents and paths, or print an agent's definition." },
+	{ "create", cmd_config_create, "Write a first config.yaml, or an agent's definition." },
+};
+
 static int help(void)
 {
 	printf("usage: sendbox config COMMAND [options]\n\nLook at the configuration.\n\n");
 	for (size_t i = 0; i < SB_ARRAY_LEN(commands); i++)
 		printf("  %s%-*s %s\n", commands[i].name, (int)(16 - strlen(commands[i].name)),
 		       commands[i].operand, commands[i].help);
+	for (size_t i = 0; i < SB_ARRAY_LEN(own); i++)
+		printf("  %-16s %s\n", own[i].name, own[i].help);
 	return conf_flush(SB_EXIT_OK);
 }
 
@@ -419,6 +432,9 @@ int cmd_config(int argc, char **argv)
 		status = help();
 		return argc < 1 ? SB_EXIT_USAGE : status;
 	}
+	for (size_t i = 0; i < SB_ARRAY_LEN(own); i++)
+		if (strcmp(argv[0], own[i].name) == 0)
+			return own[i].run(argc - 1, argv + 1);
 	for (int i = 1; i < argc; i++)
 		a.c.json |= strcmp(argv[i], "--json") == 0;
 	for (size_t i = 0; i < SB_ARRAY_LEN(commands); i++) {

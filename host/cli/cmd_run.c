@@ -5,6 +5,7 @@
 #include "cli.h"
 #include "events.h"
 #include "launch.h"
+#include "run_agent.h"
 
 static int report(const struct run_options *opt, const struct launch_result *r)
 {
@@ -42,7 +43,7 @@ int cmd_run(int argc, char **argv)
 	} else if (opt.help) {
 		run_options_help();
 		return fflush(stdout) == 0 ? SB_EXIT_OK : SB_EXIT_INTERNAL;
-	} else if (launch(&l, &r, &err) < 0 && r.text[0] == '\0') {
+	} else if ((opt.agent ? run_agent(&opt, &r, &err) : launch(&l, &r, &err)) < 0 && r.text[0] == '\0') {
 		(void)snprintf(r.text, sizeof(r.text), "%.499s", err.text);
 	}
 	return report(&opt, &r);

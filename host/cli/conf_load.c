@@ -24,6 +24,8 @@ int conf_load(const struct cli_dirs *dirs, const struct run_options *o, struct c
 	r = cfg_options_make(o, &ret->line, err);
 	if (r < 0)
 		return r;
+	in.agent_list = o->agent_layer;
+	in.n_agent = o->n_agent_layer;
 	in.options = ret->line.text;
 	in.options_len = ret->line.len;
 	r = cfg_load(&in, &ret->loaded, &ret->problems);

@@ -207,6 +207,8 @@ int launch(const struct launch *l, struct launch_result *ret, struct sb_err *err
 	if (k == 0 && r.opt->dry_run) {
 		k = dry_run(&r, err);
 	} else if (k == 0) {
+		if (l->planned)
+			l->planned(l->arg, r.plan);
 		k = run(&r, err);
 		unused = r.summary && host_unused(&r);
 		launch_session_end(&r);

@@ -28,6 +28,9 @@ struct launch {
 	const struct launch_target *target; /* NULL = plain */
 	int io[3];                  /* -1 = the program's own; borrowed */
 	bool quiet;                 /* no summaries, no banners: the caller speaks */
+	/* Called when the plan is made and signed, before anything starts. May be NULL. */
+	void (*planned)(void *arg, const struct sb_plan *plan);
+	void *arg;
 };
 struct launch_result {
 	uint32_t fail;              /* enum sb_fail */

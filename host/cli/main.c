@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "cli.h"
+#include "run_agent.h"
 
 void cli_error(const char *fmt, ...)
 {
@@ -80,16 +81,24 @@ static const struct command commands[] = {
 	{ "net", cmd_net, "show what a running session reaches, or change it" },
 	{ "plan", cmd_plan, "show, compare and verify signed plans" },
 	{ "key", cmd_key, "keys that plans are signed with" },
+	{ "settings", cmd_settings, "what sessions changed in their copies of an agent's settings" },
 	{ "doctor", cmd_doctor, "tell what this machine can do and what is missing" },
 	{ "bundle", cmd_bundle, "make, sign and verify what the guest is made of" },
+	{ "completions", cmd_completions, "print the completions for a shell" },
 	{ "gc", cmd_gc, "clear the remains of sessions that ended badly" },
 };
 
+void cli_commands(void)
+{
+	for (size_t i = 0; i < SB_ARRAY_LEN(commands); i++)
+		printf("%s\n", commands[i].name);
+}
+
 static void help(FILE *to)
 {
-	(void)fprintf(to, "usage: sendbox COMMAND [options]\n\n");
+	(void)fprintf(to, "usage: sendbox COMMAND [options]\n       sendbox AGENT [arguments]\n\n");
 	for (size_t i = 0; i < SB_ARRAY_LEN(commands); i++)
-		(void)fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].help);
+		(void)fprintf(to, "  %-11s %s\n", commands[i].name, commands[i].help);
 	(void)fprintf(to, "\nsendbox COMMAND --help tells the options; sendbox --version the "
 			  "version.\n");
 }
@@ -115,6 +124,8 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < SB_ARRAY_LEN(commands); i++)
 		if (strcmp(argv[1], commands[i].name) == 0)
 			return commands[i].run(argc - 2, argv + 2);
+	if (run_agent_known(argv[1])) /* sendbox AGENT ... */
+		return cmd_run(argc - 1, argv + 1);
 	cli_error("unknown command \"%.60s\"; sendbox --help lists them", argv[1]);
 	return SB_EXIT_USAGE;
 }

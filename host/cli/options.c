@@ -173,6 +173,13 @@ enum {
 	O_DRY,
 	O_PLAN,
 	O_VALID,
+	O_WORKSPACE,
+	O_NAME,
+	O_RM,
+	O_REINSTALL,
+	O_SSH_AGENT,
+	O_NO_AGENT_MOUNTS,
+	O_QUIET,
 	O_HELP,
 	O_END
 };
@@ -181,6 +188,7 @@ _Static_assert(O_END <= 64, "run_options.given has a bit for each");
 static const struct cli_option run_table[] = {
 	{ "project", 0, "DIR", "folder to share, read-write (default: the current one)",
 	  O_PROJECT },
+	{ "workspace", 'w', "DIR", "the same as --project", O_WORKSPACE },
 	{ "mount", 'm', "HOST:GUEST[:ro|rw]", "share another folder or file (default ro)", O_MOUNT },
 	{ "env", 'e', "NAME[=VALUE]", "set a variable, or pass the caller's on", O_ENV },
 	{ "runtime", 0, "NAME", "microvm, namespace (shares the host kernel) or auto", O_RUNTIME },
@@ -229,14 +237,37 @@ static const struct cli_option run_table[] = {
 	{ "valid-for", 0, "TIME", "with --dry-run: how long the plan may be run (default 5m)",
 	  O_VALID },
 	{ "plan", 0, "FILE|SESSION", "run a plan that was reviewed, as it is", O_PLAN },
+	{ "name", 0, "NAME", "name of the instance", O_NAME },
+	{ "rm", 0, NULL, "keep nothing of an agent's session", O_RM },
+	{ "reinstall", 0, NULL, "install the agent's environment anew", O_REINSTALL },
+	{ "no-agent-mounts", 0, NULL, "without the mounts and settings of the agent's definition",
+	  O_NO_AGENT_MOUNTS },
+	{ "ssh-agent", 0, NULL, "not available yet", O_SSH_AGENT },
+	{ "quiet", 'q', NULL, "no banner", O_QUIET },
 	{ "help", 'h', NULL, "this text", O_HELP },
 };
 
 void run_options_help(void)
 {
-	printf("usage: sendbox run [options] -- PROGRAM [ARG...]\n\n"
-	       "Run PROGRAM in a sandbox of its own with the current folder inside.\n\n");
+	printf("usage: sendbox run [options] -- PROGRAM [ARG...]\n"
+	       "       sendbox run [options] [AGENT [ARG...]]\n\n"
+	       "Run PROGRAM, or an agent, in a sandbox of its own with the current folder inside.\n"
+	       "What follows the agent's name is the agent's.\n\n");
 	cli_options_help(run_table, SB_ARRAY_LEN(run_table));
+}
+
+const struct cli_option *run_options_find(const char *word)
+{
+	if (strncmp(word, "--", 2) == 0)
+		return find_long(run_table, SB_ARRAY_LEN(run_table), word + 2,
+				 strcspn(word + 2, "="));
+	return word[0] == '-' ? find_letter(run_table, SB_ARRAY_LEN(run_table), word[1]) : NULL;
+}
+
+void run_options_names(void)
+{
+	for (size_t i = 0; i < SB_ARRAY_LEN(run_table); i++)
+		printf("--%s\n", run_table[i].name);
 }
 
 bool run_options_given(const struct run_options *o, const char *name)
@@ -375,6 +406,28 @@ static int take(struct run_options *o, int id, const char *v, struct sb_err *err
 		break;
 	case O_PROJECT:
 		o->project = v;
+		break;
+	case O_WORKSPACE: /* one decision under two names */
+		o->given |= 1ULL << O_PROJECT;
+		o->project = v;
+		break;
+	case O_NAME:
+		o->name = v;
+		break;
+	case O_RM:
+		o->rm = true;
+		break;
+	case O_REINSTALL:
+		o->reinstall = true;
+		break;
+	case O_SSH_AGENT:
+		o->ssh_agent = true;
+		break;
+	case O_NO_AGENT_MOUNTS:
+		o->no_agent_mounts = true;
+		break;
+	case O_QUIET:
+		o->quiet = true;
 		break;
 	case O_MOUNT:
 		if (o->n_mounts == SB_ARRAY_LEN(o->mounts))
@@ -520,6 +573,26 @@ static int check_plan(const struct run_options *o, bool command, struct sb_err *
 	return 0;
 }
 
+/* A word that is no option, and not after "--": an agent. All that follows is its own. */
+static void take_agent(struct run_options *o, int argc, char **argv, int at)
+{
+	o->agent = at < argc ? argv[at++] : "";
+	if (at < argc && strcmp(argv[at], "--") == 0)
+		at++;
+	o->argv = argv + at;
+}
+
+/* What only an agent's session has. */
+static int check_agent(const struct run_options *o, struct sb_err *err)
+{
+	if (o->ssh_agent)
+		return sb_err_set(err, -EINVAL, "--ssh-agent: not available yet");
+	if (!o->agent && (o->reinstall || o->no_agent_mounts))
+		return sb_err_set(err, -EINVAL, "--%s goes with an agent; this runs the program \"%.60s\"",
+				  o->reinstall ? "reinstall" : "no-agent-mounts", o->argv[0]);
+	return 0;
+}
+
 int run_options_parse(int argc, char **argv, struct run_options *ret, struct sb_err *err)
 {
 	struct run_options o = { .net_connections = 512,
@@ -554,18 +627,18 @@ int run_options_parse(int argc, char **argv, struct run_options *ret, struct sb_
 	if (o.valid_s && !o.dry_run)
 		return sb_err_set(err, -EINVAL, "--valid-for goes with --dry-run: a plan that is run "
 						"at once must be up within minutes");
-	if (at >= argc)
+	if (dashes && at >= argc)
 		return sb_err_set(err, -EINVAL,
 				  "no program to run; write: sendbox run [options] -- PROGRAM "
 				  "[ARG...]");
 	if (!dashes)
-		return sb_err_set(err, -EINVAL,
-				  "agents by name (\"%.60s\") are not available yet; to run a "
-				  "program write: sendbox run -- %.60s",
-				  argv[at], argv[at]);
-	o.argv = argv + at;
-	if (o.argv[0][0] == '\0')
+		take_agent(&o, argc, argv, at);
+	else
+		o.argv = argv + at;
+	if (!o.agent && o.argv[0][0] == '\0')
 		return sb_err_set(err, -EINVAL, "the program's name is empty");
+	if (check_agent(&o, err) < 0)
+		return -EINVAL;
 	if (check_words(&o, err) < 0)
 		return -EINVAL;
 	*ret = o;

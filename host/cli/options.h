@@ -27,6 +27,11 @@ SB_MUST_CHECK int cli_options_next(const struct cli_option *table, size_t n, int
 				   struct sb_err *err);
 void cli_options_help(const struct cli_option *table, size_t n);
 
+struct cfg_source;
+struct own_mount { /* a folder or file of our own state that a session works on */
+	const char *host;
+	const char *guest;
+};
 struct run_options {
 	const char *project;
 	const char *mounts[64]; /* as given */
@@ -69,6 +74,17 @@ struct run_options {
 	bool no_config;
 	bool trust_config;
 	const char *plan;      /* --plan FILE|SESSION */
+	const char *agent;     /* a word that is no program: an agent's name; "" = the configured one */
+	const char *name;      /* --name */
+	bool rm;
+	bool reinstall;
+	bool ssh_agent;
+	bool no_agent_mounts;
+	bool quiet;
+	const struct cfg_source *agent_layer; /* what its definition says; borrowed; not an option */
+	size_t n_agent_layer;
+	const struct own_mount *own; /* shared read-write; borrowed; not an option */
+	size_t n_own;
 	uint64_t valid_s;      /* --valid-for; 0 = not given */
 	bool interactive;
 	bool separate_stderr;
@@ -77,13 +93,17 @@ struct run_options {
 	bool dry_run;
 	bool help;
 	uint64_t given; /* bit n: the option with id n; see run_options_given */
-	char **argv;    /* the command, NULL-terminated; borrowed */
+	char **argv;    /* the command, or what the agent is given; NULL-terminated; borrowed */
 };
 
 /* Return: 0; -EINVAL. */
 SB_MUST_CHECK int run_options_parse(int argc, char **argv, struct run_options *ret,
 				    struct sb_err *err);
 void run_options_help(void);
+/* The option that a word names, "--name", "--name=VALUE" or "-n"; NULL = none. */
+const struct cli_option *run_options_find(const char *word);
+/* Print every "--name", one a line. */
+void run_options_names(void);
 /* Whether the option of that long name was given; defaults are set without it. */
 bool run_options_given(const struct run_options *o, const char *name);
 

@@ -38,11 +38,28 @@ static int set_builder(struct sb_plan *p, const struct stat *project, struct sb_
 	return p->user && p->home && p->hostname ? 0 : oom(err);
 }
 
+/* The name inside: an ordinary user keeps his own, root becomes somebody else. */
+static const char *guest_user(bool test_root)
+{
+	const struct passwd *pw = geteuid() == 0 ? NULL : getpwuid(geteuid());
+
+	if (geteuid() == 0)
+		return test_root ? "root" : "user";
+	return pw && plain_name(pw->pw_name) ? pw->pw_name : "user";
+}
+
+int plan_guest_home(char *out, size_t cap)
+{
+	bool test_root = getenv("SENDBOX_TEST_GUEST_ROOT") != NULL;
+	int n = snprintf(out, cap, test_root ? "/root" : "/home/%s", guest_user(test_root));
+
+	return n < 0 || (size_t)n >= cap ? -ENAMETOOLONG : 0;
+}
+
 int plan_set_identity(struct sb_plan *p, const struct plan_input *in, const struct stat *project,
 		      struct sb_err *err)
 {
 	const struct cfg_value *uid = conf_set(in, "uid");
-	const struct passwd *pw;
 	char home[64];
 
 	p->test_root = !plan_alone(p) && getenv("SENDBOX_TEST_GUEST_ROOT") != NULL;
@@ -52,15 +69,13 @@ int plan_set_identity(struct sb_plan *p, const struct plan_input *in, const stru
 		p->uid = p->gid = p->test_root ? 0 : 1000;
 		p->owner_uid = project->st_uid;
 		p->owner_gid = project->st_gid;
-		p->user = strdup(p->test_root ? "root" : "user");
 	} else {
 		p->uid = p->owner_uid = geteuid();
 		p->gid = p->owner_gid = getegid();
 		if (p->test_root)
 			p->uid = p->gid = 0;
-		pw = getpwuid(geteuid());
-		p->user = strdup(pw && plain_name(pw->pw_name) ? pw->pw_name : "user");
 	}
+	p->user = strdup(guest_user(p->test_root));
 	if (!p->user)
 		return oom(err);
 	if (uid && !p->test_root)

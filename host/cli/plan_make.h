@@ -19,6 +19,9 @@ SB_MUST_CHECK int plan_make(const struct plan_input *in, const struct sb_dirs *d
 			    const struct sb_bundle *bundle, const uint8_t pub[32],
 			    struct sb_plan **ret, uint32_t *ret_fail, struct sb_err *err);
 
+/* The home folder inside, as long as the caller is who he is. Return: 0; -errno. */
+SB_MUST_CHECK int plan_guest_home(char *out, size_t cap);
+
 /*
  * plan_policy_make - what the configuration decides, without a runtime, a bundle or a terminal: not
  * complete, so not to be run; for looking at and asking

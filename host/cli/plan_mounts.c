@@ -92,6 +92,7 @@ static int check_beneath(const struct sb_plan *p, const char *real, struct sb_er
 	return 0;
 }
 
+/* @d: NULL = the folder is of our own state, made for this session */
 static int add_mount(struct sb_plan *p, const char *what, const char *host, const char *guest,
 		     enum sb_mount_mode mode, const struct sb_dirs *d, struct stat *ret_st,
 		     struct sb_err *err)
@@ -102,7 +103,7 @@ static int add_mount(struct sb_plan *p, const char *what, const char *host, cons
 	char *real = NULL;
 	int r = locate(what, host, &real, &st, err);
 
-	if (r == 0)
+	if (r == 0 && d)
 		r = check_state_dirs(real, d, err);
 	if (r == 0 && sb_path_normalise(guest ? guest : real, norm) < 0)
 		r = sb_err_set(err, -EINVAL,
@@ -269,6 +270,9 @@ int plan_set_mounts(struct sb_plan *p, const struct plan_input *in, const struct
 	r = set_cwd(p, in, err);
 	for (size_t i = 0; r == 0 && (v = cfg_item(in->conf->cfg, "mounts", i)); i++)
 		r = one_mount(p, in, v, d, err);
+	for (size_t i = 0; r == 0 && i < in->opt->n_own; i++)
+		r = add_mount(p, "settings", in->opt->own[i].host, in->opt->own[i].guest,
+			      SB_MOUNT_RW, NULL, NULL, err);
 	if (r < 0)
 		return r;
 	qsort(p->mounts, p->n_mounts, sizeof(*p->mounts), by_guest);

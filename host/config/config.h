@@ -152,6 +152,10 @@ struct cfg_files {
 	size_t options_len;
 	const struct cfg_source *option_list; /* or one text an option, file = "--memory" */
 	size_t n_options;
+	const struct cfg_source *user_list; /* just outside of the user's file */
+	size_t n_user;
+	const struct cfg_source *agent_list; /* of an agent's definition */
+	size_t n_agent;
 };
 struct cfg_loaded_file {
 	enum cfg_layer layer;

@@ -85,7 +85,9 @@ const struct cfg_key cfg_keys[] = {
 	LATER("runtime.hyperlight.kernel_path", STR, 0, 4095, NULL, "*", "its kernel"),
 	LATER("runtime.hyperlight.initrd_path", STR, 1, 4095, NULL, "*", "its initrd"),
 	LATER("runtime.hyperlight.stack_mb", INT, 1, 65536, NULL, "*", "its stack"),
-	LATER("agent", STR, 1, 128, NULL, NULL, "definition of the program that runs inside"),
+	ROW("agent", STR, ACTS, 1, 64, NULL, NULL, NULL,
+	    "agent that sendbox run starts when it is given no program",
+	    "sendbox run without a program starts that agent", .text = CFG_X_NAME),
 
 	MAP("resources", "limits of the whole sandbox"),
 	ROW("resources.cpus", INT, ACTS, 1, 256, NULL, NULL, NULL, "CPUs",

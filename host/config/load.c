@@ -35,6 +35,7 @@ struct loading {
 	struct problems *p;
 	struct file files[MAX_FILES]; /* outer to inner */
 	size_t n;
+	size_t n_system; /* the first of them: the system's and what those extend */
 };
 
 static void file_done(struct file *f)
@@ -263,6 +264,7 @@ static int load_files(struct loading *l, const struct cfg_files *in)
 	int told = 0;
 	int r = add_chain(l, CFG_SYSTEM, in->system ? in->system : SYSTEM_FILE);
 
+	l->n_system = l->n;
 	told = SB_MIN(r, 0);
 	if (told == -ENOMEM)
 		return told;
@@ -283,17 +285,28 @@ static int load_files(struct loading *l, const struct cfg_files *in)
 	return r == -ENOMEM ? r : SB_MIN(told, SB_MIN(r, 0));
 }
 
+static void add_file(struct cfg_source *src, size_t *n, const struct file *f)
+{
+	src[(*n)++] = (struct cfg_source){ f->layer, f->path, f->bytes, f->len };
+}
+
 static int compile(struct loading *l, const struct cfg_files *in, struct cfg **ret)
 {
-	struct cfg_source *src = calloc(l->n + 1 + in->n_options, sizeof(*src));
+	struct cfg_source *src = calloc(l->n + 1 + in->n_options + in->n_user + in->n_agent,
+					sizeof(*src));
 	size_t n = 0;
 	int r;
 
 	if (!src)
 		return -ENOMEM;
-	for (; n < l->n; n++)
-		src[n] = (struct cfg_source){ l->files[n].layer, l->files[n].path, l->files[n].bytes,
-					      l->files[n].len };
+	for (size_t i = 0; i < l->n_system; i++)
+		add_file(src, &n, &l->files[i]);
+	for (size_t i = 0; i < in->n_user; i++)
+		src[n++] = in->user_list[i];
+	for (size_t i = l->n_system; i < l->n; i++)
+		add_file(src, &n, &l->files[i]);
+	for (size_t i = 0; i < in->n_agent; i++)
+		src[n++] = in->agent_list[i];
 	if (in->options)
 		src[n++] = (struct cfg_source){ CFG_COMMAND_LINE, "command line", in->options,
 						in->options_len };

@@ -32,7 +32,7 @@ static void places(const struct cfg_value *v, uint32_t lines)
 static void layer(const struct agent *a, uint32_t lines)
 {
 	const struct agent_use use = { .home = "/home/h", .guest_home = "/home/user",
-				       .getenv = no_env, .exists = is_there };
+				       .variable = no_env, .exists = is_there };
 	static const char *const paths[] = { "env", "mounts", "policy.network.allowed_domains" };
 	struct problems p = { 0 };
 	struct agent_layer l = { 0 };

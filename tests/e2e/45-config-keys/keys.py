@@ -165,6 +165,7 @@ PLAN["runtime.image"] = ("runtime: {image: \"dir:%s/a\"}" % project, lambda p: p
 
 # What is not in a plan. (command, snippet, exit status, text of stdout and stderr together)
 OTHER = {
+    "agent": (["run", "--config", "@", "--trust-config", "--runtime", provider, "--image", "host", "--no-agent-mounts", "--dry-run"], "agent: shell", 0, r'\\"argv\\":\[\\"bash\\",\\"-l\\"\]'),
     "schema_version": (["config", "check", "--config", "@"], "schema_version: 2", 2, "schema_version"),
     "name": (["policy", "check", "--json", "--config", "@"], "name: keys-name", 0, '"sandbox":"keys-name"'),
     "extends": (["config", "explain", "timeout", "--config", "@"], "extends: outer.yaml", 0, r"outer\.yaml:1 \(organisation\)"),
@@ -191,7 +192,6 @@ else:
 # Values that ask for something that is not there yet; keys whose every value is neutral alone are
 # covered by the key that they belong to.
 LATER = {
-    "agent": "agent: claude",
     "devcontainer.auto_generate": "devcontainer: {auto_generate: true}",
     "devcontainer.config_path": "devcontainer: {config_path: x}",
     "devcontainer.extensions": "devcontainer: {extensions: [x]}",

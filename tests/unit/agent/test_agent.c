@@ -80,7 +80,7 @@ TEST(layer)
 	struct agent *a = parse(old, &p);
 	int skipped = 0;
 	const struct agent_use use = { .home = "/home/h", .guest_home = "/home/user",
-				       .getenv = caller_env, .exists = not_srv,
+				       .variable = caller_env, .exists = not_srv,
 				       .skipped = count, .arg = &skipped };
 	struct agent_use bare = use;
 	struct agent_layer l = { 0 };
@@ -126,7 +126,7 @@ TEST(home_of_guest)
 	struct problems p = { 0 };
 	struct agent *a = parse("{\"environmentVariables\":[\"A=$HOME/.c\",\"B=x$HOME/y\"]}", &p);
 	const struct agent_use use = { .home = "/home/h", .guest_home = "/home/user",
-				       .getenv = caller_env, .exists = not_srv };
+				       .variable = caller_env, .exists = not_srv };
 	struct agent_layer l = { 0 };
 	struct cfg *c = NULL;
 

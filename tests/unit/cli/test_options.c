@@ -71,9 +71,10 @@ TEST(refusals)
 		{ "--net-bytes", "0", "--", "x" },
 		{ "--" },
 		{ "--", "" },
-		{ "claude" },
+		{ "--ssh-agent", "claude" },
+		{ "--reinstall", "--", "x" },
+		{ "--no-agent-mounts", "--", "x" },
 		{ "--proj", "/x", "--", "x" }, /* no abbreviations */
-		{ NULL },
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -127,6 +128,29 @@ TEST(hints)
 	CHECK_EQ(parse(&o, &e, ARGV("--allow-host-port", "localhost:5432", "--", "x")), -EINVAL);
 	CHECK_STR(e.text, "--allow-host-port \"localhost:5432\": must be the number of one port, as "
 			  "5432; give the option again for another");
-	CHECK_EQ(parse(&o, &e, ARGV("claude")), -EINVAL);
+	CHECK_EQ(parse(&o, &e, ARGV("--ssh-agent", "claude")), -EINVAL);
 	CHECK(strstr(e.text, "not available yet"));
+}
+
+TEST(agents)
+{
+	struct run_options o;
+	struct sb_err e;
+
+	CHECK_EQ(parse(&o, &e, ARGV("--rm", "-w", "/x", "claude", "-p", "--rm", "--", "hi")), 0);
+	CHECK_STR(o.agent, "claude");
+	CHECK_STR(o.project, "/x");
+	CHECK(run_options_given(&o, "project"));
+	CHECK(o.rm);
+	CHECK_STR(o.argv[0], "-p"); /* everything behind the name is the agent's */
+	CHECK_STR(o.argv[1], "--rm");
+	CHECK_STR(o.argv[2], "--");
+	CHECK_EQ(parse(&o, &e, ARGV("claude", "--", "-p", "--")), 0);
+	CHECK_STR(o.argv[0], "-p"); /* but for a "--" right behind it */
+	CHECK_STR(o.argv[1], "--");
+	CHECK_EQ(parse(&o, &e, ARGV("--", "claude")), 0);
+	CHECK(!o.agent); /* a program of that name */
+	CHECK_STR(o.argv[0], "claude");
+	CHECK_EQ(parse(&o, &e, ARGV("--rm")), 0);
+	CHECK_STR(o.agent, ""); /* the configured one */
 }

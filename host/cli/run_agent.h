@@ -1,0 +1,15 @@
+#ifndef SB_HOST_CLI_RUN_AGENT_H
+#define SB_HOST_CLI_RUN_AGENT_H
+/* `sendbox run AGENT`: from a definition to one launch. */
+#include "launch.h"
+
+/*
+ * run_agent - @o->agent names the agent, or "" = the one that the configuration names
+ * Return: as launch; without a session @ret->fail and @ret->text say why.
+ */
+SB_MUST_CHECK int run_agent(const struct run_options *o, struct launch_result *ret,
+			    struct sb_err *err);
+/* Whether the word is an agent's name; without a folder of the configuration the built-in ones. */
+bool run_agent_known(const char *word);
+
+#endif

@@ -1,0 +1,180 @@
+/* An agent's settings around one launch, and its banner. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "os/rmtree.h"
+#include "plan_make.h"
+#include "run_agent_i.h"
+#include "term.h"
+
+int run_agent_settings_dir(const struct sb_dirs *d, const char *instance, char out[PATH_MAX])
+{
+	int n = snprintf(out, PATH_MAX, "%s/settings/%s", d->state, instance);
+
+	return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
+}
+
+/* The folder above all of them; an instance without a name of its own gets one that is free. */
+static int make_dir(struct run_agent *r, struct sb_err *err)
+{
+	size_t n = strlen(r->instance);
+	char above[PATH_MAX];
+
+	(void)snprintf(above, sizeof(above), "%s/settings", r->dirs.d.state);
+	if (mkdir(above, 0711) < 0 && errno != EEXIST)
+		return sb_err_set(err, -errno, "cannot create %.300s: %s", above, strerror(errno));
+	for (unsigned int i = 2;; i++) {
+		if (run_agent_settings_dir(&r->dirs.d, r->instance, r->settings_dir) < 0)
+			return sb_err_set(err, -ENAMETOOLONG, "settings: the path is too long");
+		if (mkdir(r->settings_dir, 0711) == 0 || (errno == EEXIST && r->opt.name))
+			return 0;
+		if (errno != EEXIST || i > 99)
+			return sb_err_set(err, -errno, "cannot create %.300s: %s", r->settings_dir,
+					  strerror(errno));
+		(void)snprintf(r->instance + n, sizeof(r->instance) - n, "-%u", i);
+	}
+}
+
+/* Whoever owns the project owns the copies: the session works with that identity. */
+static void owner(const struct run_agent *r, struct settings_where *w)
+{
+	struct stat st;
+
+	w->uid = geteuid();
+	w->gid = getegid();
+	if (geteuid() == 0 && stat(r->opt.project ? r->opt.project : ".", &st) == 0) {
+		w->uid = st.st_uid;
+		w->gid = st.st_gid;
+	}
+}
+
+static void tell(const struct run_agent *r)
+{
+	const struct settings *s = &r->settings;
+
+	for (size_t i = 0; i < s->n; i++)
+		if (s->mounts[i].live && !r->opt.json)
+			cli_error("%s is shared as it is: what the agent changes there, hooks and "
+				  "programs among it, your own programs will use", s->mounts[i].shown);
+	if (s->held > 0 && !r->opt.json && !r->opt.quiet)
+		cli_error("settings: %zu file%s left outside: credentials by their names", s->held,
+			  s->held == 1 ? "" : "s");
+	if (s->odd > 0 && !r->opt.json && !r->opt.quiet)
+		cli_error("settings: %zu entr%s left out: links, sockets, devices or more than %u MiB",
+			  s->odd, s->odd == 1 ? "y" : "ies", SETTINGS_MAX_FILE >> 20);
+}
+
+int run_agent_settings(struct run_agent *r, struct sb_err *err)
+{
+	struct settings_where w = { .dir = r->settings_dir, .home = cli_home("/"),
+				    .guest_home = r->guest_home };
+	int k;
+
+	if (r->agent->n_settings == 0 || r->opt.no_agent_mounts)
+		return 0;
+	if (r->opt.dry_run) {
+		if (!r->opt.json)
+			cli_error("the plan has no copies of the agent's settings: they are made for a "
+				  "session");
+		return 0;
+	}
+	k = make_dir(r, err);
+	owner(r, &w);
+	if (k == 0)
+		k = settings_prepare(r->agent, &w, &r->settings, err);
+	if (k < 0)
+		return k;
+	for (size_t i = 0; i < r->settings.n && r->opt.n_own < RUN_AGENT_MOUNTS; i++) {
+		const struct settings_mount *m = &r->settings.mounts[i];
+
+		r->own[r->opt.n_own++] = (struct own_mount){ m->host, m->guest };
+		if (r->n_mounts < RUN_AGENT_MOUNTS)
+			r->mounts[r->n_mounts++] = (struct banner_mount){
+				m->shown, m->guest,
+				m->live ? "LIVE: what is changed inside is changed for you" : "a copy",
+				false, m->live
+			};
+	}
+	r->opt.own = r->own;
+	tell(r);
+	return 0;
+}
+
+/* ---- afterwards ---- */
+
+static int count(void *arg, const struct settings_file *f)
+{
+	(void)f;
+	++*(size_t *)arg;
+	return 0;
+}
+
+static void drop(const struct run_agent *r)
+{
+	char above[PATH_MAX];
+	int fd;
+	int k;
+
+	(void)snprintf(above, sizeof(above), "%s/settings", r->dirs.d.state);
+	fd = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	k = fd < 0 ? -errno : sb_rmtree(fd, r->instance);
+	if (fd >= 0)
+		(void)close(fd);
+	if (k < 0)
+		cli_error("cannot remove %s: %s", r->settings_dir, strerror(-k));
+}
+
+void run_agent_review(struct run_agent *r)
+{
+	struct sb_err err = { 0 };
+	size_t n = 0;
+	int k;
+
+	if (!r->settings_dir[0])
+		return;
+	k = settings_each(r->settings_dir, false, count, &n, &err);
+	if (k < 0 && k != -ENOENT && !r->opt.json)
+		cli_error("settings: %s", err.code ? err.text : strerror(-k));
+	if (r->opt.rm || k == -ENOENT) {
+		drop(r);
+		if (n > 0 && !r->opt.json)
+			cli_error("settings: %zu changed file%s went with the session (--rm)", n,
+				  n == 1 ? "" : "s");
+		return;
+	}
+	if (n > 0 && !r->opt.json)
+		cli_error("settings: %zu file%s changed; review with: sendbox settings diff %s", n,
+			  n == 1 ? "" : "s", r->instance);
+	if (n == 0 && k == 0 && !r->opt.name)
+		drop(r);
+}
+
+/* ---- the banner ---- */
+
+void run_agent_banner(void *arg, const struct sb_plan *plan)
+{
+	struct run_agent *r = arg;
+	const char *no_colour = getenv("NO_COLOR");
+	const char *term = getenv("TERM");
+	struct banner b = { .agent = r->agent, .instance = r->instance,
+			    .environment = r->environment, .plan = plan,
+			    .mounts = r->mounts, .n_mounts = r->n_mounts };
+	struct sb_buf out;
+	uint16_t rows;
+	uint16_t cols;
+
+	if (r->opt.quiet || r->opt.json || !isatty(STDERR_FILENO))
+		return;
+	cli_term_size(STDERR_FILENO, &rows, &cols);
+	b.width = cols;
+	b.colour = !(no_colour && *no_colour) && !(term && strcmp(term, "dumb") == 0);
+	sb_buf_init(&out, 1U << 20);
+	banner_write(&b, &out);
+	if (sb_buf_error(&out) == 0)
+		(void)fwrite(out.data, 1, out.len, stderr);
+	sb_buf_done(&out);
+}
