@@ -102,19 +102,60 @@ static int open_etc(struct sb_rootfs *r, struct sb_err *err)
 	return 0;
 }
 
+/* The server's socket, when there are layers, is what comes next. */
+static int collect_layers(struct sb_rootfs *r, int *next, struct sb_err *err)
+{
+	int sock = r->plan->n_layers > 0 ? (*next)++ : -1;
+
+	return sock >= 0 ? sb_served_layers(&sock, r->plan->n_layers, r->layers, err) : 0;
+}
+
+/*
+ * Folder of an instance's changes, in the directory that the plan names. It was made by the provider
+ * for the ids of this session when the caller is root, and is the caller's own otherwise.
+ */
+static int own_upper(struct sb_rootfs *r, struct sb_err *err)
+{
+	const struct sb_plan_upper *u = &r->plan->upper;
+	sb_autofd int dir = -1;
+	sb_autofd int at = -1;
+	int e;
+
+	if (u->kind != SB_UPPER_DIR)
+		return 0;
+	e = sb_mnt_open(AT_FDCWD, u->path, O_DIRECTORY, &dir);
+	if (e == 0) {
+		e = same(dir, u->dev, u->ino, u->path, err);
+		if (e < 0)
+			return e;
+	}
+	if (e == 0 && mkdirat(dir, SB_INHERIT_UPPER, 0755) < 0 && errno != EEXIST)
+		e = -errno;
+	if (e == 0)
+		e = sb_mnt_open(dir, SB_INHERIT_UPPER, O_DIRECTORY, &at);
+	if (e == 0)
+		e = sb_mnt_clone(at, "", SB_MNT_SAFE, &r->disk);
+	return e < 0 ? sb_err_set(err, e, "cannot use the upper layer %s: %s", u->path,
+				  strerror(-e)) : 0;
+}
+
 static int collect_own(struct sb_rootfs *r, struct sb_served *served, struct sb_err *err)
 {
 	const struct sb_plan *p = r->plan;
 	int next = SB_INHERIT_TREES;
-	int e;
+	int e = 0;
 
 	if (p->image == SB_IMAGE_HOST) {
 		e = take_own("/usr", 0, 0, &r->image, err);
 		if (e == 0)
 			e = open_etc(r, err);
-	} else {
+	} else if (p->image == SB_IMAGE_DIR) {
 		e = take_own(p->image_path, p->image_dev, p->image_ino, &r->image, err);
 	}
+	if (e == 0)
+		e = collect_layers(r, &next, err);
+	if (e == 0)
+		e = own_upper(r, err);
 	for (size_t i = 0; e == 0 && i < p->n_mounts; i++) {
 		const struct sb_plan_mount *m = &p->mounts[i];
 		int sock = sb_plan_served(p, i) ? next++ : -1;
@@ -125,25 +166,37 @@ static int collect_own(struct sb_rootfs *r, struct sb_served *served, struct sb_
 	return e;
 }
 
+static int collect_image(struct sb_rootfs *r, int *next, struct sb_err *err)
+{
+	const struct sb_plan *p = r->plan;
+	int etc;
+	int e;
+
+	if (p->image == SB_IMAGE_LAYERS)
+		return 0;
+	r->image = (*next)++;
+	if (p->image != SB_IMAGE_HOST)
+		return same(r->image, p->image_dev, p->image_ino, p->image_path, err);
+	etc = (*next)++;
+	/* cover the host's own, so that copies of parts of it are id-mapped too */
+	e = sb_mnt_attach_path(etc, AT_FDCWD, "/etc");
+	(void)close(etc);
+	return e < 0 ? sb_err_set(err, e, "cannot mount /etc: %s", strerror(-e))
+		     : open_etc(r, err);
+}
+
 static int collect_trees(struct sb_rootfs *r, struct sb_served *served, struct sb_err *err)
 {
 	const struct sb_plan *p = r->plan;
 	int next = SB_INHERIT_TREES;
-	int e = 0;
+	int e = collect_image(r, &next, err);
 
-	r->image = next++;
-	if (p->image == SB_IMAGE_HOST) {
-		int etc = next++;
-
-		/* cover the host's own, so that copies of parts of it are id-mapped too */
-		e = sb_mnt_attach_path(etc, AT_FDCWD, "/etc");
-		(void)close(etc);
-		if (e < 0)
-			return sb_err_set(err, e, "cannot mount /etc: %s", strerror(-e));
-		e = open_etc(r, err);
-	} else {
-		e = same(r->image, p->image_dev, p->image_ino, p->image_path, err);
-	}
+	if (e == 0)
+		e = collect_layers(r, &next, err);
+	if (e < 0)
+		return e;
+	if (p->upper.kind == SB_UPPER_DIR)
+		r->disk = next++;
 	for (size_t i = 0; i < p->n_mounts; i++)
 		r->mounts[i] = next++;
 	for (size_t i = 0; e == 0 && i < p->n_mounts; i++) {
@@ -202,7 +255,7 @@ static int set_up(struct sb_boot *boot, bool trees, struct sb_served *served, st
 	if (e < 0)
 		return e;
 	r.plan = boot->plan;
-	r.root_mapped = trees;
+	r.root_mapped = trees || boot->plan->uid == 0; /* of a builder */
 	e = trees ? collect_trees(&r, served, err) : collect_own(&r, served, err);
 	if (e == 0)
 		e = sb_rootfs_build(&r, "/tmp", err);

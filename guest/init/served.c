@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -56,6 +57,54 @@ int sb_served_take(const struct sb_plan_mount *m, int *sock, struct sb_served *r
 {
 	return start(m->guest, sock, flags_of(m), ret, ret_tree, err);
 }
+
+/* ---- layers of a namespace ---- */
+
+#define LAYERS_AT "/tmp" /* for a moment, and in this mount namespace alone */
+
+static int send_fuse(int sock, int fuse)
+{
+	char room[CMSG_SPACE(sizeof(int))] = { 0 };
+	char byte = 'f';
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = room,
+			    .msg_controllen = sizeof(room) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &fuse, sizeof(fuse));
+	return sendmsg(sock, &m, MSG_NOSIGNAL) == 1 ? 0 : -errno;
+}
+
+int sb_served_layers(int *sock, size_t n, int *trees, struct sb_err *err)
+{
+	sb_autofd int conn = sb_fd_take(sock);
+	sb_autofd int fuse = -1;
+	sb_autofd int tree = -1;
+	int e = sb_fuse_tree(SB_FUSE_RO, &fuse, &tree, err);
+
+	if (e < 0)
+		return e;
+	e = send_fuse(conn, fuse);
+	sb_fd_close(&fuse); /* the server's is the only one now: when it ends, so does the mount */
+	if (e == 0)
+		e = sb_mnt_attach_path(tree, AT_FDCWD, LAYERS_AT);
+	if (e < 0)
+		return sb_err_set(err, e, "cannot reach the server of layers: %s", strerror(-e));
+	for (size_t i = 0; e == 0 && i < n; i++) {
+		char path[32];
+
+		(void)snprintf(path, sizeof(path), LAYERS_AT "/%zu", i);
+		e = sb_mnt_clone(AT_FDCWD, path, SB_MNT_SAFE | MOUNT_ATTR_RDONLY, &trees[i]);
+	}
+	if (umount2(LAYERS_AT, MNT_DETACH) < 0 && e == 0)
+		e = -errno;
+	return e < 0 ? sb_err_set(err, e, "cannot use the layers: %s", strerror(-e)) : 0;
+}
+
+/* ---- image and mounts of a micro-VM ---- */
 
 /* The served image has `usr` and `etc`. */
 static int take_host_image(int tree, struct sb_rootfs *r, struct sb_err *err)

@@ -26,6 +26,13 @@ SB_MUST_CHECK int sb_served_mount(const struct sb_plan *p, struct sb_served *ret
 SB_MUST_CHECK int sb_served_take(const struct sb_plan_mount *m, int *sock, struct sb_served *ret,
 				 int *ret_tree, struct sb_err *err);
 
+/*
+ * sb_served_layers - the trees of the plan's layers whose server (sendbox-imgfs) is at the other end
+ * of @sock (taken); it gets /dev/fuse of the mount and answers the kernel itself, without a pump
+ * @trees: @n slots, lowest layer first. Return: 0; -errno with the text in @err.
+ */
+SB_MUST_CHECK int sb_served_layers(int *sock, size_t n, int *trees, struct sb_err *err);
+
 /* sb_served_tune - bigger reads for the mounts, found below @root; needs a writable /sys */
 void sb_served_tune(const struct sb_plan *p, const char *root);
 

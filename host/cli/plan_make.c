@@ -156,6 +156,7 @@ int plan_set_executables(struct sb_plan *p, const struct sb_dirs *dirs, struct s
 		{ "channel", true },
 		{ "net", p->net.mode != SB_NET_NONE },
 		{ "fs", vm || p->n_guards > 0 },
+		{ "imgfs", !vm && p->n_layers > 0 },
 	};
 	char path[PATH_MAX];
 	int r = 0;

@@ -300,6 +300,12 @@ int mon_start_fs(struct monitor *m, int guest_ends[MON_MAX_FS], struct sb_err *e
 		int sv[2];
 		int r;
 
+		if (i == 0 && !m->provider->is_vm && m->plan->n_layers > 0) {
+			r = mon_start_layers(m, &guest_ends[0], err);
+			m->n_fs = 1;
+			if (r < 0)
+				return r;
+		}
 		if (!is_served(m, i))
 			continue;
 		if (!a)

@@ -102,6 +102,8 @@ SB_MUST_CHECK int mon_spawn(struct monitor *m, struct mon_child *c, const char *
 			    const char *const *argv, int sock, const int *extra, size_t n_extra,
 			    struct sb_err *err);
 SB_MUST_CHECK int mon_start_fs(struct monitor *m, int guest_ends[MON_MAX_FS], struct sb_err *err);
+/* layers.c: namespace runtime, a plan with layers */
+SB_MUST_CHECK int mon_start_layers(struct monitor *m, int *guest_end, struct sb_err *err);
 SB_MUST_CHECK int mon_watch(struct monitor *m, struct mon_child *c, const char *role, pid_t pid,
 			    int *pidfd, sb_io_fn *fn);
 void mon_record_pid(struct monitor *m, pid_t pid);

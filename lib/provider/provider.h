@@ -49,7 +49,8 @@ struct sb_start {
 	const char *session_path; /* its absolute path */
 	int carrier;              /* guest's end of the channel (a socket); borrowed */
 	int net_front;            /* namespace: front socket of the net gate; -1 = no network; borrowed */
-	/* guest's ends of the file servers: [0] the image, [i + 1] mounts[i]; -1 = not served (see
+	/* guest's ends of the file servers: [0] the image (namespace: the layers), [i + 1] mounts[i];
+	 * -1 = not served (see
 	 * sb_plan_served); borrowed */
 	const int *fs_socks;
 	size_t n_fs_socks;

@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "conn/inherit.h"
+#include "provider/layer.h"
 #include "provider/namespace/namespace.h"
 
 #ifndef AT_RECURSIVE
@@ -189,11 +191,56 @@ static int copy_sock(int sock, int *ret, struct sb_err *err)
 	return 0;
 }
 
+/* The directory of the instance; its files belong to SB_NS_STORED + the id inside. */
+static int upper_tree(const struct sb_plan *p, uint32_t base, int *ret, struct sb_err *err)
+{
+	struct sb_ns_map m = { SB_NS_STORED, base, SB_NS_IDS };
+	sb_autofd int dir = -1;
+	sb_autofd int at = -1;
+	sb_autofd int ns = -1;
+	int e = sb_upper_open(&p->upper, &dir, err);
+
+	if (e < 0)
+		return e;
+	/* the directory itself stays root's and closed, so that no account of the host reaches what
+	 * the session puts into this one */
+	if (mkdirat(dir, SB_INHERIT_UPPER, 0755) < 0 && errno != EEXIST)
+		e = -errno;
+	at = e == 0 ? openat(dir, SB_INHERIT_UPPER, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+		    : -1;
+	if (e == 0 && (at < 0 || fchown(at, SB_NS_STORED, SB_NS_STORED) < 0))
+		e = -errno;
+	if (e == 0)
+		e = sb_ns_userns(m, m, &ns);
+	if (e == 0)
+		e = clone_tree(at, ns, SAFE, ret);
+	return e < 0 ? sb_err_set(err, e, "the file system of %s cannot map owners for a session of "
+				  "root: %s; put SENDBOX_HOME on ext4, xfs or btrfs, or use --runtime "
+				  "microvm", p->upper.path, strerror(-e)) : 0;
+}
+
+static int image_trees(const struct sb_plan *p, int session_ns, uint32_t base, int *fds,
+		       struct sb_err *err)
+{
+	int e;
+
+	if (p->image == SB_IMAGE_LAYERS)
+		return 0;
+	if (p->image == SB_IMAGE_HOST) {
+		e = host_trees(base, fds, err);
+		return e < 0 ? e : 2;
+	}
+	e = image_tree(p->image_path, p->image_dev, p->image_ino, session_ns, fds, err);
+	return e < 0 ? e : 1;
+}
+
 int sb_ns_socks(const struct sb_plan *p, const int *socks, int *fds, struct sb_err *err)
 {
 	int n = 0;
 	int e = 0;
 
+	if (p->n_layers > 0)
+		e = copy_sock(socks[0], &fds[n++], err);
 	for (size_t i = 0; e == 0 && i < p->n_mounts; i++)
 		if (sb_plan_served(p, i))
 			e = copy_sock(socks[i + 1], &fds[n++], err);
@@ -206,16 +253,17 @@ int sb_ns_trees(const struct sb_plan *p, const int *socks, int session_ns, uint3
 	struct sb_ns_map uid = { p->owner_uid, base + p->uid, 1 };
 	struct sb_ns_map gid = { p->owner_gid, base + p->gid, 1 };
 	sb_autofd int owner_ns = -1;
-	int n = 0;
-	int e;
+	int n = image_trees(p, session_ns, base, fds, err);
+	int e = 0;
 
-	if (p->image == SB_IMAGE_HOST)
-		e = host_trees(base, &fds[n], err);
-	else
-		e = image_tree(p->image_path, p->image_dev, p->image_ino, session_ns, &fds[n], err);
+	if (n < 0)
+		return n;
+	if (p->n_layers > 0)
+		e = copy_sock(socks[0], &fds[n++], err);
+	if (e == 0 && p->upper.kind == SB_UPPER_DIR)
+		e = upper_tree(p, base, &fds[n++], err);
 	if (e < 0)
 		return e;
-	n += p->image == SB_IMAGE_HOST ? 2 : 1;
 	if (p->n_mounts == 0)
 		return n;
 	e = sb_ns_userns(uid, gid, &owner_ns);

@@ -44,11 +44,6 @@ static int prepare(const struct sb_dirs *dirs, const char *kernel, const struct 
 	if (kernel)
 		return sb_err_set(err, -EINVAL, "--kernel has no meaning for --runtime namespace: "
 				  "it shares the host's kernel");
-	if (plan->n_layers > 0 || plan->upper.kind != SB_UPPER_TMPFS || plan->builder ||
-	    plan->task != SB_TASK_COMMAND)
-		return sb_err_set(err, -EOPNOTSUPP,
-				  "the namespace runtime has no image layers, no lasting upper layer "
-				  "and no builder yet: use --runtime microvm");
 	memcpy(plan->guest_sha256, sb_bundle_find(&bundle->m, SB_BUNDLE_GUEST)->sha256,
 	       sizeof(plan->guest_sha256));
 	return 0;

@@ -6,6 +6,10 @@
 /* Host ids that stand for guest ids 0..SB_NS_IDS - 1 when the caller is root. */
 #define SB_NS_IDS 65536U
 
+/* Host ids that the files of upper directories belong to when the caller is root: of no account, and
+ * not those of any session, so that a set-id file there is nobody's. */
+#define SB_NS_STORED 0x6fff0000U
+
 /* One line of an id map. */
 struct sb_ns_map {
 	uint32_t inside;
@@ -26,10 +30,11 @@ SB_MUST_CHECK int sb_ns_userns(struct sb_ns_map uid, struct sb_ns_map gid, int *
 /* Name of the record of control groups in a session directory. */
 #define SB_NS_GROUPS "cgroups"
 
-#define SB_NS_MAX_TREES (SB_PLAN_MAX_MOUNTS + 2)
+#define SB_NS_MAX_TREES (SB_PLAN_MAX_MOUNTS + 4)
 /*
  * sb_ns_trees - the mount trees for sendbox-guest when the caller is root
- * @socks: [i + 1] is the file server's socket that stands in the place of mounts[i]; -1 = none
+ * @socks: [0] is the socket to the server of layers, [i + 1] the file server's that stands in the
+ * place of mounts[i]; -1 = none
  * @session_ns: the session's user namespace
  * @base: first host id of the session
  * @fds: SB_NS_MAX_TREES slots; owned by the caller

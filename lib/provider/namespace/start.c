@@ -279,11 +279,12 @@ static int check_plan(struct launch *l, struct sb_err *err)
 	const struct sb_plan *p = l->in->plan;
 	uint32_t n;
 
-	if (p->provider != SB_PROVIDER_NAMESPACE || p->uid == 0 || p->gid == 0 || p->test_root)
+	if (p->provider != SB_PROVIDER_NAMESPACE || p->test_root ||
+	    (!p->builder && (p->uid == 0 || p->gid == 0)))
 		return sb_err_set(err, -EINVAL, "this plan is not for the namespace provider");
 	l->root = geteuid() == 0;
 	if (!l->root) {
-		if (p->uid != geteuid() || p->gid != getegid())
+		if (!p->builder && (p->uid != geteuid() || p->gid != getegid()))
 			return sb_err_set(err, -EINVAL, "the plan is for user %u and group %u, but "
 					  "without root only the caller's own ids are possible",
 					  p->uid, p->gid);
@@ -337,9 +338,9 @@ static int equip(struct launch *l, pid_t pid, struct sb_err *err)
 	char path[64];
 	int e;
 
-	if (!l->root) {
-		uid = (struct sb_ns_map){ geteuid(), geteuid(), 1 };
-		gid = (struct sb_ns_map){ getegid(), getegid(), 1 };
+	if (!l->root) { /* a builder is root inside, and there is nobody else */
+		uid = (struct sb_ns_map){ l->in->plan->uid, geteuid(), 1 };
+		gid = (struct sb_ns_map){ l->in->plan->gid, getegid(), 1 };
 	}
 	e = sb_ns_map_write(pid, uid, gid, !l->root);
 	if (e < 0) {
