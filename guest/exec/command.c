@@ -437,6 +437,8 @@ static int launch(struct sb_command *c, const struct sb_command_request *req)
 		.judge = cfg->judge->sock,
 		.cmd = c->id,
 		.mark = !cfg->cgroup,
+		.export_plan = cfg->plan->task == SB_TASK_EXPORT ? cfg->plan : NULL,
+		.export = cfg->export,
 	};
 	int r = sb_resolve_env(cfg->plan, req->env, req->cwd, req->tty, &env);
 

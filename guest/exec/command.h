@@ -23,6 +23,7 @@ struct sb_commands_config {
 	const struct sb_confine *confine;
 	const char *cgroup;                /* directory of leaves, or NULL */
 	const struct sb_judge *judge;      /* filled before the first start, or sock -1 */
+	int export; /* task EXPORT: the upper layer, which a "command" then writes out */
 	bool alone; /* PID 1 of a pid namespace with no other children than commands */
 	void (*started)(void *owner, uint32_t id);
 	/* @m: a filled EXITED message; the command is gone after this returns */

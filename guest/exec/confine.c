@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "core/controls.h"
 #include "exec/filter.h"
 #include "exec/judge.h"
 #include "exec/setid.h"
@@ -43,11 +44,16 @@ static int landlock_plan(const struct sb_plan *plan, int rs, struct sb_err *err)
 	char run_user[64];
 	const char *const shared[] = { "/var/tmp", "/dev/shm", "/dev/mqueue", run_user, NULL };
 	static const char *const tmp[] = { "/tmp", NULL };
+	static const char *const lasting[] = { "/etc", "/home", "/mnt", "/opt", "/root",
+					       "/srv", "/usr",	"/var", NULL };
 	const char *path = "/";
 	int r;
 
 	(void)snprintf(run_user, sizeof(run_user), "/run/user/%u", plan->uid);
-	r = sb_landlock_allow(rs, path, SB_LANDLOCK_READ);
+	r = sb_landlock_allow(rs, path, plan->builder ? SB_LANDLOCK_FULL : SB_LANDLOCK_READ);
+	/* what the permissions of the files let it change, where changes are kept */
+	if (r == 0 && plan->upper.kind != SB_UPPER_TMPFS && plan->profile != SB_PROFILE_STRICT)
+		r = allow_all(rs, lasting, SB_LANDLOCK_FULL, &path);
 	if (r == 0)
 		r = allow_all(rs, devices, SB_LANDLOCK_DEVICE, &path);
 	if (r == 0)
@@ -104,16 +110,23 @@ static int drop_groups(struct sb_err *err)
 	return sb_err_set(err, r, "dropping supplementary groups: %s", strerror(-r));
 }
 
-static int drop_bounding(struct sb_err *err)
+static bool keeps(bool builder, unsigned long cap)
 {
-	const unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED |
-				   SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+	return builder && cap < 64 && (SB_BUILDER_CAPS >> cap & 1U);
+}
+
+/* A builder stays root over exec, with what is left of the bounding set. */
+static int drop_bounding(bool builder, struct sb_err *err)
+{
+	const unsigned long bits = (builder ? 0 : (unsigned long)SECBIT_NOROOT) |
+				   (builder ? 0 : (unsigned long)SECBIT_KEEP_CAPS_LOCKED) |
+				   SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP_LOCKED |
 				   SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
 
 	if (prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) < 0)
 		return sb_err_set(err, -errno, "secure bits: %s", strerror(errno));
 	for (unsigned long cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
-		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+		if (!keeps(builder, cap) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
 			return sb_err_set(err, -errno, "bounding set: %s", strerror(errno));
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
 		return sb_err_set(err, -errno, "ambient set: %s", strerror(errno));
@@ -198,13 +211,14 @@ int sb_confine_prepare(const struct sb_plan *plan, bool vm, bool has_cgroup,
 		       struct sb_confine *ret, struct sb_err *err)
 {
 	struct sb_confine c = {
-		.uid = plan->uid, .gid = plan->gid, .root = plan->test_root, .landlock = -1
+		.uid = plan->uid, .gid = plan->gid, .root = plan->test_root, .builder = plan->builder,
+		.landlock = -1
 	};
 	int r;
 
 	if (c.root && !vm)
 		return sb_err_set(err, -EPERM, "guest root exists in a virtual machine only");
-	if (!c.root && c.uid == 0)
+	if (!c.root && !c.builder && c.uid == 0)
 		return sb_err_set(err, -EPERM, "the workload must not be root");
 	/* A child is the workload's user for a moment while it holds a copy of this memory. */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
@@ -221,7 +235,7 @@ int sb_confine_prepare(const struct sb_plan *plan, bool vm, bool has_cgroup,
 	if (!has_cgroup)
 		c.nproc = plan->pids_max;
 	if (!c.root) {
-		r = drop_bounding(err);
+		r = drop_bounding(c.builder, err);
 		if (r == 0)
 			r = make_landlock(plan, &c, err);
 		if (r < 0)
@@ -289,7 +303,7 @@ int sb_confine_limits(const struct sb_confine *c)
 int sb_confine_identity(const struct sb_confine *c)
 {
 	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct none[2] = { { 0 }, { 0 } };
+	struct __user_cap_data_struct caps[2] = { { 0 }, { 0 } };
 
 	if (c->root) {
 		if (syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0)
@@ -300,8 +314,12 @@ int sb_confine_identity(const struct sb_confine *c)
 	if (syscall(SYS_setresgid, c->gid, c->gid, c->gid) < 0 ||
 	    syscall(SYS_setresuid, c->uid, c->uid, c->uid) < 0)
 		return -errno;
+	if (c->builder)
+		for (unsigned int i = 0; i < 2; i++)
+			caps[i].effective = caps[i].permitted =
+				(uint32_t)(SB_BUILDER_CAPS >> 32 * i & UINT32_MAX);
 	/* when the supervisor has the workload's uid (rootless), no change took them away */
-	if (syscall(SYS_capset, &hdr, none) < 0)
+	if (syscall(SYS_capset, &hdr, caps) < 0)
 		return -errno;
 	return 0;
 }

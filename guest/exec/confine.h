@@ -22,6 +22,7 @@ struct sb_confine {
 	uid_t uid;
 	gid_t gid;
 	bool root;               /* tests only: guest root, nothing dropped, nothing filtered */
+	bool builder;            /* root with SB_BUILDER_CAPS, behind the same walls */
 	bool reset_oom;          /* the supervisor is protected from the OOM killer: children not */
 	int landlock;            /* ruleset, owned; -1 with root */
 	struct sock_fprog filter; /* of the plan, plain form; owned; len 0 with root */

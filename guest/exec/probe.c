@@ -109,23 +109,28 @@ static void tell_id(struct sb_probe_report *r, const char *name, const char *sta
 		put(r, "%s=mixed\n", name);
 }
 
-static void tell_status(struct sb_probe_report *r, int fd)
+static void tell_status(struct sb_probe_report *r, const struct sb_confine *c, int fd)
 {
 	static const char *const sets[] = { "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb" };
 	char status[4096];
 	char v[64];
 	ssize_t n = pread(fd, status, sizeof(status) - 1, 0);
 	const char *caps = "none";
+	char want[32] = "";
 
+	if (c->builder)
+		(void)snprintf(want, sizeof(want), "%016" PRIx64, SB_BUILDER_CAPS);
 	if (n <= 0)
 		return;
 	status[n] = '\0';
 	tell_id(r, "uid", status, "Uid");
 	tell_id(r, "gid", status, "Gid");
 	for (size_t i = 0; i < SB_ARRAY_LEN(sets); i++)
-		if (!field(status, sets[i], v, sizeof(v)) || v[strspn(v, "0")] != '\0')
+		if (!field(status, sets[i], v, sizeof(v)) ||
+		    (c->builder && i > 0 && i < 4 ? strcmp(v, want) != 0
+						   : v[strspn(v, "0")] != '\0'))
 			caps = sets[i];
-	put(r, "capabilities=%s\n", caps);
+	put(r, "capabilities=%s\n", c->builder && strcmp(caps, "none") == 0 ? "builder" : caps);
 	if (field(status, "NoNewPrivs", v, sizeof(v)))
 		put(r, "no_new_privs=%s\n", v);
 	if (field(status, "Seccomp", v, sizeof(v)))
@@ -251,7 +256,7 @@ SB_NORETURN static void child(const struct sb_plan *plan, const struct sb_confin
 	if (e < 0)
 		give_up(r, "walls", -e);
 	put(r, "profile=%s\n", c->root ? "none" : sb_plan_profile_name(plan->profile));
-	tell_status(r, status);
+	tell_status(r, c, status);
 	if (!could)
 		put(r, "landlock=cannot be tested\n");
 	else

@@ -567,6 +567,7 @@ static int prepare(struct serve *s, struct sb_err *err)
 		.confine = &s->confine,
 		.cgroup = env->cgroup,
 		.judge = &s->judge,
+		.export = env->export,
 		.alone = getpid() == 1 && env->n_pumps == 0 && !has_judge(s->plan),
 		.started = on_started,
 		.exited = on_exited,

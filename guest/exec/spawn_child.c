@@ -5,12 +5,14 @@
 #include <linux/close_range.h>
 #include <linux/sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "exec/export.h"
 #include "exec/judge.h"
 
 const char *sb_launch_stage_text(enum sb_launch_stage s)
@@ -118,6 +120,28 @@ SB_NORETURN static void child(const struct sb_launch *l, int report)
 	exec_first(l, report);
 }
 
+/* Nothing of the workload's: no program, no identity. It reads one tree and writes to a pipe. */
+SB_NORETURN static void export_child(const struct sb_launch *l, int report)
+{
+	struct sb_err err = { 0 };
+	int upper = -1;
+
+	if (setsid() < 0)
+		give_up(report, SB_LAUNCH_SESSION, errno);
+	for (int i = 0; i < 3; i++)
+		if (dup2(l->stdio[i], i) < 0)
+			give_up(report, SB_LAUNCH_STDIO, errno);
+	upper = fcntl(l->export, F_DUPFD_CLOEXEC, 3);
+	if (upper < 0 || dup2(upper, 3) < 0 || syscall(SYS_close_range, 4, ~0U, 0) < 0)
+		give_up(report, SB_LAUNCH_STDIO, errno);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		_exit(125);
+	if (sb_export_run(l->export_plan, 3, STDOUT_FILENO, &err) == 0)
+		_exit(0);
+	(void)dprintf(STDERR_FILENO, "sendbox: %s\n", err.text);
+	_exit(1);
+}
+
 static pid_t clone_child(const struct sb_launch *l)
 {
 	struct clone_args args = { .exit_signal = SIGCHLD };
@@ -149,6 +173,8 @@ int sb_launch_start(const struct sb_launch *l, pid_t *ret_pid, int *ret_report)
 	pid = clone_child(l);
 	if (pid < 0)
 		return -errno;
+	if (pid == 0 && l->export_plan)
+		export_child(l, wr);
 	if (pid == 0)
 		child(l, wr);
 	*ret_pid = pid;

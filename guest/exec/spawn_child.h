@@ -35,6 +35,8 @@ struct sb_launch {
 	int cgroup;      /* directory of the leaf to be born in; -1 = none */
 	int judge;       /* socket of the judge of executions, borrowed; -1 = none */
 	uint32_t cmd;    /* id of the command, for the judge */
+	const struct sb_plan *export_plan; /* then nothing is executed: the child exports ... */
+	int export;      /* ... this folder, as what the supervisor is; borrowed */
 	bool mark;       /* give it a UTS namespace of its own, by which its descendants are known */
 };
 

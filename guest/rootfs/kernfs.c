@@ -199,11 +199,12 @@ int sb_rootfs_proc(const struct sb_rootfs *r, struct sb_err *err)
 				  "start it with an unmasked /proc or use --runtime microvm");
 	if (e == 0)
 		e = sb_mnt_attach(proc, at);
-	if (e == 0 && !r->vm)
+	/* a builder is root by its files' owner: what of the kernel it could write stays closed */
+	if (e == 0 && (!r->vm || r->plan->builder))
 		e = hide_files(proc);
-	if (e == 0 && !r->vm)
+	if (e == 0 && (!r->vm || r->plan->builder))
 		e = hide_dirs(proc);
-	if (e == 0 && !r->vm)
+	if (e == 0 && (!r->vm || r->plan->builder))
 		e = freeze_dirs(proc);
 	return e < 0 ? sb_err_set(err, e, "cannot make the guest's /proc: %s", strerror(-e)) : 0;
 }

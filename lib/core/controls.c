@@ -28,6 +28,7 @@ int sb_controls_of(const struct sb_plan *plan, struct sb_controls *ret)
 {
 	struct sb_controls c = { .profile = plan->profile,
 				 .vm = plan->provider == SB_PROVIDER_MICROVM,
+				 .builder = plan->builder,
 				 .test_root = plan->test_root,
 				 .log_blocked = plan->log_blocked,
 				 .uid = plan->uid,
@@ -239,7 +240,7 @@ int sb_controls_check(const struct sb_controls *want, const char *text, size_t l
 	if (e == 0)
 		e = exact_number(&r, "gid", want->gid, err);
 	if (e == 0)
-		e = exactly(&r, "capabilities", "none", err);
+		e = exactly(&r, "capabilities", want->builder ? "builder" : "none", err);
 	if (e == 0)
 		e = exactly(&r, "no_new_privs", "1", err);
 	if (e == 0)

@@ -10,9 +10,20 @@
 #define SB_CONTROLS_MAX_TEXT 16384U /* of a report */
 
 /* What the comparison needs of a plan, so that the host's end can let go of the plan. */
+/*
+ * What a builder has, as bits of its permitted, effective and bounding sets: to own, to give away and to
+ * become (chown 0, dac_override 1, fowner 3, fsetid 4, kill 5, setgid 6, setuid 7, net_bind_service 10,
+ * audit_write 29, setfcap 31). Nothing of devices, mounts, raw sockets, tracing, or the kernel.
+ */
+#define SB_BUILDER_CAPS                                                                            \
+	((UINT64_C(1) << 0) | (UINT64_C(1) << 1) | (UINT64_C(1) << 3) | (UINT64_C(1) << 4) |       \
+	 (UINT64_C(1) << 5) | (UINT64_C(1) << 6) | (UINT64_C(1) << 7) | (UINT64_C(1) << 10) |      \
+	 (UINT64_C(1) << 29) | (UINT64_C(1) << 31))
+
 struct sb_controls {
 	enum sb_profile profile;
 	bool vm;
+	bool builder;
 	bool test_root;  /* nothing is confined and nothing compared */
 	bool log_blocked;
 	uint32_t uid;

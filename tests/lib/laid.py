@@ -6,7 +6,8 @@ COMMAND` with CHANGES merged in, signed with the host's own key. What follows fr
 initramfs, features) is taken from what `run --plan` names as different; so the changes themselves must
 be ones that a plan may have.
 
-CHANGES: keys of the plan. "layers": paths become whole entries; "upper": a path of a file or folder.
+CHANGES: keys of the plan. "layers": paths become whole entries; "upper": a path of a file or folder;
+"builder" and "task": what they imply, too.
 """
 import hashlib
 import json
@@ -30,7 +31,21 @@ def layer(path):
             "size": st.st_size, "ctime_ns": st.st_ctime_ns}
 
 
+def alone(plan, home, user):
+    """Without the user's folders, which a builder and an export have not."""
+    plan.update(mounts=[], guards=[], cwd=home, home=home, user=user)
+    values = {"HOME": home, "USER": user, "LOGNAME": user, "PWD": home}
+    for e in plan["env"]:
+        if e["name"] in values:
+            e["sha256"] = hashlib.sha256(values[e["name"]].encode()).hexdigest()
+
+
 def change(plan, changes):
+    if changes.get("builder"):
+        plan.update(uid=0, gid=0)
+        alone(plan, "/root", "root")
+    if changes.get("task") == "export":
+        alone(plan, "/home/" + plan["user"], plan["user"])
     for key, value in changes.items():
         if key == "layers":
             value = [v if isinstance(v, dict) else layer(v) for v in value]
