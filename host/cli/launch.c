@@ -104,9 +104,13 @@ static void tell_before(const struct run *r)
 	if (r->plan->provider == SB_PROVIDER_NAMESPACE && !r->json)
 		say(r, "runtime namespace shares the host's kernel: weaker than a virtual machine");
 	if (r->plan->net.mode == SB_NET_OPEN) {
-		v = conf_set(&in, "policy.network.mode");
-		conf_where(&in, v ? v : conf_set(&in, "policy.network.default_action"), where,
-			   sizeof(where));
+		/* of a plan that was given there is no configuration */
+		(void)snprintf(where, sizeof(where), "--plan");
+		if (!r->opt->plan) {
+			v = conf_set(&in, "policy.network.mode");
+			conf_where(&in, v ? v : conf_set(&in, "policy.network.default_action"),
+				   where, sizeof(where));
+		}
 		(void)snprintf(text, sizeof(text), "%s: the network is not filtered, every public "
 						   "name and address is in reach", where);
 		say(r, text);
