@@ -150,6 +150,19 @@ void agent_layer_done(struct agent_layer *l);
 /* A path that begins with "~" beneath @home; /root and what is in it when @root. In @a. */
 const char *agent_path(struct arena *a, const char *path, const char *home, bool root);
 
+/* ---- the user's own file in the earlier tool's form ---- */
+/*
+ * global_load - <config>/config.json: dataDir, kernel, defaultCPUs, defaultMemory; initfsReference
+ * says nothing here
+ * @ret: sources of the user's layer; agent_layer_done. Empty without the file.
+ * @ret_data_dir: absolute, or NULL; malloc'd
+ * Return: 0; -EBADMSG with @p; -ENOMEM.
+ */
+SB_MUST_CHECK int global_load(const char *config_dir, const char *home, struct agent_layer *ret,
+			      char **ret_data_dir, struct problems *p);
+SB_MUST_CHECK int global_parse(const char *bytes, size_t len, const char *file, const char *home,
+			       struct agent_layer *ret, char **ret_data_dir, struct problems *p);
+
 /* The whole definition as JSON with sorted keys, and where each field is from. malloc'd. */
 SB_MUST_CHECK int agent_json(const struct agent *a, char **ret);
 

@@ -51,8 +51,7 @@ static int read_all(int fd, char **ret, size_t *ret_len)
 	return 0;
 }
 
-/* Return: 0; 1: there is none; -EBADMSG, told; -ENOMEM. */
-static int read_file(const char *path, char **ret, size_t *ret_len, struct problems *p)
+int agent_read_file(const char *path, char **ret, size_t *ret_len, struct problems *p)
 {
 	sb_autofd int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
@@ -112,7 +111,7 @@ int agent_load(const char *config_dir, const char *name, struct agent **ret, str
 	}
 	if (r < 0)
 		return r;
-	r = read_file(path, &bytes, &len, p);
+	r = agent_read_file(path, &bytes, &len, p);
 	if (r == 1 && !b)
 		return -ENOENT;
 	if (r == 0) {

@@ -173,9 +173,32 @@ static void network(struct face *f)
 	row(f, "Network", text[0] ? text : "none", text[0] ? "32" : "33");
 }
 
+/* Whether the plan's mount is the workspace or stands in the list already. */
+static bool is_listed(const struct banner *b, const struct sb_plan_mount *m)
+{
+	if (sb_path_within(b->plan->cwd, m->guest))
+		return true;
+	for (size_t i = 0; i < b->n_mounts; i++)
+		if (strcmp(b->mounts[i].guest, m->guest) == 0)
+			return true;
+	return false;
+}
+
 static void mounts(struct face *f)
 {
 	const char *key = "Mounts";
+
+	for (size_t i = 0; i < f->b->plan->n_mounts; i++) {
+		const struct sb_plan_mount *m = &f->b->plan->mounts[i];
+		char text[4096];
+
+		if (is_listed(f->b, m))
+			continue;
+		(void)snprintf(text, sizeof(text), "%.1500s -> %.1500s%s", m->host, m->guest,
+			       m->mode == SB_MOUNT_RO ? " (ro)" : "");
+		row(f, key, text, NULL);
+		key = "";
+	}
 
 	for (size_t i = 0; i < f->b->n_mounts; i++) {
 		const struct banner_mount *m = &f->b->mounts[i];

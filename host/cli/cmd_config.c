@@ -13,10 +13,11 @@
 #include "net_text.h"
 #include "trust.h"
 
-enum { O_CONFIG = 1, O_NO_CONFIG, O_PROJECT, O_JSON, O_HELP };
+enum { O_AGENT = 1, O_CONFIG, O_NO_CONFIG, O_PROJECT, O_JSON, O_HELP };
 static const struct cli_option table[] = {
 	{ "config", 'c', "FILE", "use this file instead of looking for .sendbox.yaml", O_CONFIG },
 	{ "no-config", 0, NULL, "read no project file", O_NO_CONFIG },
+	{ "agent", 0, "NAME", "with what this agent's definition says", O_AGENT },
 	{ "project", 0, "DIR", "look in this folder and those above it", O_PROJECT },
 	{ "json", 0, NULL, "print one JSON object", O_JSON },
 	{ "help", 'h', NULL, "this text", O_HELP },
@@ -46,6 +47,8 @@ static int parse(struct args *a, int argc, char **argv, struct sb_err *err)
 			a->c.opt.config = value;
 		else if (id == O_NO_CONFIG)
 			a->c.opt.no_config = true;
+		else if (id == O_AGENT)
+			a->c.agent = value;
 		else if (id == O_PROJECT)
 			a->c.opt.project = value;
 		else if (id == O_JSON)

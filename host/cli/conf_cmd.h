@@ -7,6 +7,7 @@
 
 struct conf_cmd {
 	struct run_options opt; /* config, no_config and project are used */
+	const char *agent; /* the layer of this agent's definition, too; NULL = none */
 	bool json;
 	struct cli_dirs dirs;
 	struct conf conf;

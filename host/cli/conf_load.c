@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/agent.h"
 #include "cli.h"
 #include "core/plan.h"
 #include "trust.h"
@@ -18,6 +19,8 @@ int conf_load(const struct cli_dirs *dirs, const struct run_options *o, struct c
 				.project_dir = o->project,
 				.file = o->config,
 				.no_project = o->no_config };
+	struct agent_layer global = { 0 };
+	char *data_dir = NULL; /* dirs has it already */
 	int r;
 
 	*ret = (struct conf){ 0 };
@@ -26,9 +29,16 @@ int conf_load(const struct cli_dirs *dirs, const struct run_options *o, struct c
 		return r;
 	in.agent_list = o->agent_layer;
 	in.n_agent = o->n_agent_layer;
+	r = global_load(dirs->config, in.home, &global, &data_dir, &ret->problems);
+	if (r < 0)
+		return r == -EBADMSG ? r : sb_err_set(err, r, "configuration: %s", strerror(-r));
+	free(data_dir);
+	in.user_list = global.v;
+	in.n_user = global.n;
 	in.options = ret->line.text;
 	in.options_len = ret->line.len;
 	r = cfg_load(&in, &ret->loaded, &ret->problems);
+	agent_layer_done(&global);
 	cfg_options_blame(&ret->line, &ret->problems);
 	if (r < 0 && r != -EBADMSG)
 		return sb_err_set(err, r, "configuration: %s", strerror(-r));

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/agent.h"
 #include "base/fd.h"
 #include "crypto/crypto.h"
 
@@ -115,6 +116,25 @@ const char *cli_home(const char *or)
 	return pw && pw->pw_dir[0] == '/' ? pw->pw_dir : or;
 }
 
+/* config.json may say where the large things lie. */
+static int data_dir(struct cli_dirs *ret, const char *home, struct sb_err *err)
+{
+	struct agent_layer ignored = { 0 };
+	struct problems p = { 0 };
+	sb_autofree char *dir = NULL;
+	int r = global_load(ret->config, home, &ignored, &dir, &p);
+
+	agent_layer_done(&ignored);
+	if (r == -EBADMSG && p.n > 0)
+		(void)sb_err_set(err, r, "%.200s:%u: %.100s: %.150s", p.v[0].file, p.v[0].line,
+				 p.v[0].key, p.v[0].message);
+	problems_done(&p);
+	if (r < 0 || !dir)
+		return r;
+	r = join(ret->state, PATH_MAX, dir, "/state", err);
+	return r < 0 ? r : join(ret->cache, PATH_MAX, dir, "/cache", err);
+}
+
 int cli_dirs_init(struct cli_dirs *ret, struct sb_err *err)
 {
 	const char *base = getenv("SENDBOX_HOME");
@@ -143,6 +163,8 @@ int cli_dirs_init(struct cli_dirs *ret, struct sb_err *err)
 			r = pick(ret->state, "XDG_STATE_HOME", home, "/.local/state/sendbox", err);
 		if (r == 0)
 			r = pick(ret->cache, "XDG_CACHE_HOME", home, "/.cache/sendbox", err);
+		if (r == 0)
+			r = data_dir(ret, home, err);
 		if (r == 0 && run && run[0] == '/')
 			r = join(ret->run, PATH_MAX, run, "/sendbox", err);
 		else if (r == 0)

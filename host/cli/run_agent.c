@@ -128,14 +128,25 @@ static void note_live(struct run_agent *r)
 	for (size_t i = 0; i < r->agent->n_mounts && !r->opt.no_agent_mounts; i++) {
 		const struct agent_mount *m = &r->agent->mounts[i];
 		const char *host = agent_path(&r->arena, m->host, cli_home("/"), false);
+		const char *guest = agent_path(&r->arena, m->guest, r->guest_home, true);
 		bool home = m->host[0] == '~' && !m->read_only;
 
-		if (!host || !is_there(NULL, host))
+		if (!host || !guest || !is_there(NULL, host))
 			continue;
-		note_mount(r, m->host, m->guest,
+		note_mount(r, m->host, guest,
 			   home ? "LIVE: what is changed inside is changed for you" : "",
 			   m->read_only, home);
 	}
+}
+
+int run_agent_layer(const struct agent *a, struct agent_layer *ret)
+{
+	char home[64];
+	const struct agent_use use = { .home = cli_home("/"), .guest_home = home,
+				       .variable = from_caller, .exists = is_there };
+	int r = plan_guest_home(home, sizeof(home));
+
+	return r < 0 ? r : agent_layer_make(a, &use, ret);
 }
 
 static int make_layer(struct run_agent *r, struct sb_err *err)

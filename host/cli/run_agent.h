@@ -1,6 +1,7 @@
 #ifndef SB_HOST_CLI_RUN_AGENT_H
 #define SB_HOST_CLI_RUN_AGENT_H
 /* `sendbox run AGENT`: from a definition to one launch. */
+#include "agent/agent.h"
 #include "launch.h"
 
 /*
@@ -9,6 +10,9 @@
  */
 SB_MUST_CHECK int run_agent(const struct run_options *o, struct launch_result *ret,
 			    struct sb_err *err);
+/* What the definition says to the configuration, as a run of this caller would have it. Return: 0;
+ * -errno. */
+SB_MUST_CHECK int run_agent_layer(const struct agent *a, struct agent_layer *ret);
 /* Whether the word is an agent's name; without a folder of the configuration the built-in ones. */
 bool run_agent_known(const char *word);
 

@@ -51,6 +51,24 @@ static void layer(const struct agent *a, uint32_t lines)
 	agent_layer_done(&l);
 }
 
+/* The same bytes as the user's config.json: what is accepted makes documents that are JSON. */
+static void global(const char *text, size_t len)
+{
+	struct problems p = { 0 };
+	struct agent_layer l = { 0 };
+	struct cfg *c = NULL;
+	char *dir = NULL;
+
+	if (global_parse(text, len, "g.json", "/home/h", &l, &dir, &p) == 0 &&
+	    cfg_compile(l.v, l.n, &c, &p) < 0)
+		for (size_t i = 0; i < p.n; i++)
+			sb_assert(strcmp(p.v[i].code, "syntax") != 0);
+	c = cfg_free(c);
+	agent_layer_done(&l);
+	problems_done(&p);
+	free(dir);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	struct agent *a = calloc(1, sizeof(*a));
@@ -76,6 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		problems_done(&p);
 		layer(a, lines);
 	}
+	global((const char *)data, len);
 	free(first);
 	free(second);
 	(void)agent_free(a);

@@ -393,6 +393,41 @@ static int see(void *arg, const char *name, bool ok)
 	return 0;
 }
 
+TEST(global_file)
+{
+	struct problems p = { 0 };
+	struct agent_layer l = { 0 };
+	struct cfg *c = NULL;
+	char *dir = NULL;
+	static const char text[] = "{\"dataDir\": \"~/data\",\n\"kernel\": \"/boot/k\",\n"
+				   "\"defaultCPUs\": 3,\n\"defaultMemory\": \"5g\",\n"
+				   "\"initfsReference\": \"x/y:1\"}\n";
+	static const char *const bad[] = {
+		"[]", "{\"kernel\": 1}", "{\"kernel\": \"k\"}", "{\"kernel\": \"/a\\\"b\"}",
+		"{\"defaultCPUs\": \"4\"}", "{\"defaultMemory\": 4}", "{\"nope\": 1}", "{",
+		"{\"dataDir\": \"../x\"}",
+	};
+
+	CHECK_EQ(global_parse(text, strlen(text), "/c/config.json", "/home/h", &l, &dir, &p), 0);
+	CHECK_STR(dir, "/home/h/data");
+	CHECK_EQ(cfg_compile(l.v, l.n, &c, &p), 0);
+	CHECK_EQ(cfg_int(c, "resources.cpus", 0), 3);
+	CHECK_EQ(cfg_int(c, "resources.memory_mb", 0), 5LL << 30);
+	CHECK_STR(cfg_str(c, "runtime.kernel", ""), "/boot/k");
+	CHECK_EQ(cfg_get(c, "resources.cpus")->origin.line, 3);
+	CHECK_EQ(cfg_get(c, "resources.cpus")->origin.layer, CFG_USER);
+	c = cfg_free(c);
+	agent_layer_done(&l);
+	free(dir);
+	for (size_t i = 0; i < SB_ARRAY_LEN(bad); i++) {
+		dir = NULL;
+		CHECK_EQ(global_parse(bad[i], strlen(bad[i]), "/c/config.json", "/h", &l, &dir, &p),
+			 -EBADMSG);
+		CHECK(p.n > 0);
+		problems_done(&p);
+	}
+}
+
 TEST(names)
 {
 	char text[1000] = "";
