@@ -96,6 +96,21 @@ static const char *differences(const char *a, const char *b, const char *const *
 	return out;
 }
 
+/* The order of layers means something, and which file holds one does not. */
+TEST(layers_differ_by_place)
+{
+	static const char *const skip[] = { "layers.ino", NULL };
+	static const char two[] = "{\"layers\":[{\"ino\":1,\"sha256\":\"a\"},{\"ino\":2,\"sha256\":\"b\"}]}";
+
+	CHECK_STR(differences(two, "{\"layers\":[{\"ino\":3,\"sha256\":\"a\"},"
+				   "{\"ino\":4,\"sha256\":\"b\"}]}", skip), "");
+	CHECK_STR(differences(two, "{\"layers\":[{\"ino\":1,\"sha256\":\"b\"},"
+				   "{\"ino\":2,\"sha256\":\"a\"}]}", skip),
+		  "layers[0].sha256 \"a\" \"b\"\nlayers[1].sha256 \"b\" \"a\"\n");
+	CHECK_STR(differences(two, "{\"layers\":[{\"ino\":1,\"sha256\":\"a\"}]}", skip),
+		  "layers[1] {\"ino\":2,\"sha256\":\"b\"} -\n");
+}
+
 TEST(what_differs)
 {
 	static const char *const skip[] = { "session", "mounts.ino", NULL };

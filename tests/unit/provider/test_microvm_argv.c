@@ -1,6 +1,8 @@
 #include "provider/microvm/vm.h"
 #include "t.h"
 
+#include <string.h>
+
 static void check_all(const struct sb_vm_argv *v, const char *const *want)
 {
 	size_t i;
@@ -90,6 +92,45 @@ TEST(aarch64_kvm_no_files)
 
 	CHECK_EQ(sb_vm_argv_make(&a, &v), 0);
 	check_all(&v, want);
+}
+
+/* Where the option @name with value @value is; v->n: nowhere. */
+static size_t find(const struct sb_vm_argv *v, const char *name, const char *value)
+{
+	for (size_t i = 0; i + 1 < v->n; i++)
+		if (strcmp(v->argv[i], name) == 0 && strcmp(v->argv[i + 1], value) == 0)
+			return i;
+	return v->n;
+}
+
+TEST(disks_are_raw_descriptors)
+{
+	const struct sb_vm_args a = { .arch = SB_VM_ARCH_X86_64, .accel = SB_ACCEL_KVM,
+				      .qemu = "/q", .cpus = 1, .memory_mib = 512, .n_fs = 2,
+				      .no_image = true, .n_layers = SB_PLAN_MAX_LAYERS,
+				      .upper = true };
+	static struct sb_vm_argv v;
+	size_t raw = 0;
+
+	REQUIRE(sb_vm_argv_make(&a, &v) == 0);
+	CHECK(find(&v, "-add-fd", "fd=29,set=0") < v.n);
+	CHECK(find(&v, "-blockdev",
+		   "driver=raw,node-name=layer0,read-only=on,auto-read-only=off,discard=ignore,"
+		   "file.driver=file,file.filename=/dev/fdset/0,file.aio=threads,file.locking=off") <
+	      v.n);
+	CHECK(find(&v, "-device", "virtio-blk-device,drive=layer7,serial=layer7") < v.n);
+	CHECK(find(&v, "-blockdev",
+		   "driver=raw,node-name=upper,read-only=off,auto-read-only=off,discard=unmap,"
+		   "file.driver=file,file.filename=/dev/fdset/8,file.aio=threads,file.locking=on") <
+	      v.n);
+	CHECK(find(&v, "-device", "virtio-blk-device,drive=upper,serial=upper") < v.n);
+	CHECK(find(&v, "-device", "virtserialport,chardev=fs0,name=sb.fs0,nr=2") == v.n);
+	CHECK(find(&v, "-device", "virtserialport,chardev=fs1,name=sb.fs1,nr=3") < v.n);
+	for (size_t i = 0; i < v.n; i++) {
+		raw += strncmp(v.argv[i], "driver=raw,", 11) == 0;
+		CHECK(strcmp(v.argv[i], "-drive") != 0);
+	}
+	CHECK_EQ(raw, SB_PLAN_MAX_LAYERS + 1);
 }
 
 TEST(ranges)
