@@ -24,6 +24,7 @@ enum sb_exit {
 int cmd_run(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_gc(int argc, char **argv);
+int cmd_image(int argc, char **argv);
 int cmd_bundle(int argc, char **argv);
 int cmd_net(int argc, char **argv);
 int cmd_plan(int argc, char **argv);

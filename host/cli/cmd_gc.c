@@ -3,6 +3,7 @@
 
 #include "cli.h"
 #include "dirs.h"
+#include "image/cache.h"
 #include "options.h"
 #include "session.h"
 
@@ -19,6 +20,7 @@ int cmd_gc(int argc, char **argv)
 	bool dashes;
 	bool all = false;
 	size_t n = 0;
+	size_t left = 0;
 	int at = 0;
 	int id;
 
@@ -36,10 +38,13 @@ int cmd_gc(int argc, char **argv)
 		cli_error("%s", id < 0 ? err.text : "gc takes no operands");
 		return SB_EXIT_USAGE;
 	}
-	if (cli_dirs_init(&dirs, &err) < 0 || cli_gc(&dirs.d, all, &n, &err) < 0) {
+	if (cli_dirs_init(&dirs, &err) < 0 || cli_gc(&dirs.d, all, &n, &err) < 0 ||
+	    image_gc(&dirs.d, &left, &err) < 0) {
 		cli_error("%s", err.text);
 		return SB_EXIT_INTERNAL;
 	}
 	printf("%zu session%s cleared\n", n, n == 1 ? "" : "s");
+	if (left > 0)
+		printf("%zu unfinished image%s cleared\n", left, left == 1 ? "" : "s");
 	return SB_EXIT_OK;
 }

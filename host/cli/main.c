@@ -82,6 +82,7 @@ static const struct command commands[] = {
 	{ "plan", cmd_plan, "show, compare and verify signed plans" },
 	{ "key", cmd_key, "keys that plans are signed with" },
 	{ "settings", cmd_settings, "what sessions changed in their copies of an agent's settings" },
+	{ "image", cmd_image, "fetch images, and show or remove those that are here" },
 	{ "doctor", cmd_doctor, "tell what this machine can do and what is missing" },
 	{ "bundle", cmd_bundle, "make, sign and verify what the guest is made of" },
 	{ "completions", cmd_completions, "print the completions for a shell" },

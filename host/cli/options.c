@@ -193,7 +193,7 @@ static const struct cli_option run_table[] = {
 	{ "env", 'e', "NAME[=VALUE]", "set a variable, or pass the caller's on", O_ENV },
 	{ "runtime", 0, "NAME", "microvm, namespace (shares the host kernel) or auto", O_RUNTIME },
 	{ "accel", 0, "NAME", "auto, kvm or tcg (emulation: slow)", O_ACCEL },
-	{ "image", 0, "host|dir:PATH", "root file system (default: host)", O_IMAGE },
+	{ "image", 0, "host|dir:PATH|IMAGE", "root file system (default: host)", O_IMAGE },
 	{ "kernel", 'k', "PATH", "guest kernel, bzImage or ELF", O_KERNEL },
 	{ "cpus", 0, "N", "CPUs", O_CPUS },
 	{ "memory", 0, "SIZE", "memory, as 512m or 4g", O_MEMORY },
@@ -531,11 +531,6 @@ static int check_words(const struct run_options *o, struct sb_err *err)
 	if (o->accel && !one_of(o->accel, "auto", "kvm", "tcg"))
 		return sb_err_set(err, -EINVAL, "--accel \"%.60s\": must be auto, kvm or tcg",
 				  o->accel);
-	if (o->image && strcmp(o->image, "host") != 0 && strncmp(o->image, "dir:", 4) != 0)
-		return sb_err_set(err, -EINVAL,
-				  "--image \"%.200s\": must be host or dir:PATH (other images are "
-				  "not available yet)",
-				  o->image);
 	if (o->runtime && strcmp(o->runtime, "namespace") == 0 && (o->accel || o->kernel))
 		return sb_err_set(err, -EINVAL,
 				  "--accel and --kernel are for the microvm runtime; the namespace "

@@ -202,6 +202,25 @@ int plan_set_env(struct sb_plan *p, const struct plan_input *in, struct sb_err *
 	return r < 0 ? r : set_unusual(p, in->opt, err);
 }
 
+int plan_image_env(struct sb_plan *p, char *const *env, struct sb_err *err)
+{
+	int r = 0;
+
+	for (; r == 0 && env && *env; env++) {
+		size_t n = strcspn(*env, "=");
+		sb_autofree char *name = strndup(*env, n);
+		const char *now = name ? plan_env_get(p, name) : NULL;
+		bool path = name && strcmp(name, "PATH") == 0 && now &&
+			    strcmp(now, DEFAULT_PATH) == 0;
+
+		if (!name)
+			return oom(err);
+		if (n > 0 && (*env)[n] == '=' && (!now || path))
+			r = env_set(p, *env, n, *env + n + 1, err);
+	}
+	return r;
+}
+
 const char *plan_env_get(const struct sb_plan *p, const char *name)
 {
 	for (size_t i = 0; i < p->n_env; i++)

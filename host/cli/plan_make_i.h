@@ -28,11 +28,18 @@ SB_MUST_CHECK int plan_set_env(struct sb_plan *p, const struct plan_input *in,
 			       struct sb_err *err);
 /* What every command gets. @proxy_env: and the variables of the proxy */
 SB_MUST_CHECK int plan_base_env(struct sb_plan *p, bool proxy_env, struct sb_err *err);
+/* What an image's configuration sets, "K=V": what nobody has set yet, and PATH when it is ours. */
+SB_MUST_CHECK int plan_image_env(struct sb_plan *p, char *const *env, struct sb_err *err);
 /* The value of a variable, borrowed; NULL = not set. */
 const char *plan_env_get(const struct sb_plan *p, const char *name);
 SB_MUST_CHECK int plan_set_argv(struct sb_plan *p, char **argv, struct sb_err *err);
 SB_MUST_CHECK int plan_set_image(struct sb_plan *p, const struct plan_input *in,
 				 const struct sb_dirs *d, struct sb_err *err);
+/* The layer of the image that @reference names, fetched if it must be, beneath the others.
+ * @name: who says so, for messages. */
+SB_MUST_CHECK int plan_set_layers_of(struct sb_plan *p, const char *reference,
+				     const char *name, const struct sb_dirs *d,
+				     struct sb_err *err);
 /* The guest path of the project: the shared folder that the working directory is in. */
 const char *plan_project(const struct sb_plan *p);
 /* What a micro-VM may add to each shared folder. */

@@ -335,10 +335,9 @@ int plan_set_image(struct sb_plan *p, const struct plan_input *in, const struct 
 		return 0;
 	}
 	conf_name(in, v, "--image", "runtime.image", name, sizeof(name));
-	if (strncmp(text, "dir:", 4) != 0)
-		return sb_err_set(err, -EINVAL, "%s \"%.200s\": must be host or dir:PATH", name,
-				  text);
-	r = conf_path(v, text + 4, &path);
+	if (strncmp(text, "dir:", 4) != 0 && text[0] != '/')
+		return plan_set_layers_of(p, text, name, d, err);
+	r = conf_path(v, text[0] == '/' ? text : text + 4, &path);
 	if (r < 0)
 		return sb_err_set(err, r, "%s: %s", name, strerror(-r));
 	return set_image_dir(p, v->origin.layer == CFG_COMMAND_LINE ? "image" : name, path, d, err);

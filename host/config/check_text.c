@@ -9,6 +9,7 @@
 #include "core/net_policy.h"
 #include "core/plan.h"
 #include "core/syscalls.h"
+#include "image/ref.h"
 #include "wire/dns.h"
 
 const char *const cfg_groups[] = { "npm", "pypi", "debian", "crates", "go", "github", NULL };
@@ -275,13 +276,27 @@ static bool check_guard(struct check *c, const struct doc_node *n, const char **
 
 static bool check_image(struct check *c, const struct doc_node *n, const char **ret)
 {
+	static const char *const local[] = { "dir:", "oci:", "oci-archive:", "docker-archive:" };
+	sb_autofree struct image_ref *ref = NULL;
+
 	if (strcmp(n->text, "host") == 0) {
 		*ret = "host";
 		return true;
 	}
-	if (strncmp(n->text, "dir:", 4) != 0 || !n->text[4])
-		return bad(c, n, "must be host or dir:PATH; other images are not available yet");
-	return host_path(c, n, "dir:", n->text + 4, ret);
+	if (n->text[0] == '/')
+		return host_path(c, n, "", n->text, ret);
+	for (size_t i = 0; i < SB_ARRAY_LEN(local); i++)
+		if (strncmp(n->text, local[i], strlen(local[i])) == 0 && n->text[strlen(local[i])])
+			return host_path(c, n, local[i], n->text + strlen(local[i]), ret);
+	ref = malloc(sizeof(*ref));
+	c->oom = c->oom || !ref;
+	if (!ref)
+		return false;
+	if (image_ref_parse(n->text, ref, NULL) < 0)
+		return bad(c, n, "must be host, dir:PATH, oci:DIR, oci-archive:FILE, "
+				 "docker-archive:FILE or NAME[:TAG][@sha256:...]");
+	*ret = n->text;
+	return true;
 }
 
 /* ---- the rest ---- */

@@ -84,7 +84,9 @@ static const char *pattern_of(const struct cfg_key *row)
 	case CFG_X_GUEST_PATH:
 		return "^/";
 	case CFG_X_IMAGE:
-		return "^(host|dir:.+)$";
+		/* about what image_ref_parse takes, see host/image/ref.c */
+		return "^(host|/.*|(dir|oci|oci-archive|docker-archive):.+|"
+		       "[A-Za-z0-9_.\\[][A-Za-z0-9._/:\\[\\]-]*(@sha256:[0-9a-f]{64})?)$";
 	case CFG_X_ANY:
 	case CFG_X_NAME:
 	case CFG_X_EXTENDS:

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <sodium.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "crypto/sha256.h"
@@ -43,6 +44,53 @@ int sb_sha256_fd(int fd, uint8_t out[SB_SHA256_LEN], uint64_t *len)
 	(void)crypto_hash_sha256_final(&st, out);
 	*len = at;
 	return 0;
+}
+
+_Static_assert(sizeof(crypto_hash_sha256_state) <= sizeof(((struct sb_sha256 *)0)->state),
+	       "the library's state fits");
+
+void sb_sha256_start(struct sb_sha256 *s)
+{
+	*s = (struct sb_sha256){ .fast = sb_sha256_fast() };
+	if (s->fast)
+		sb_sha256_fast_start((uint32_t *)s->state);
+	else
+		(void)crypto_hash_sha256_init((crypto_hash_sha256_state *)s->state);
+}
+
+void sb_sha256_add(struct sb_sha256 *s, const void *p, size_t len)
+{
+	const uint8_t *from = p;
+	size_t whole;
+
+	if (!s->fast) {
+		(void)crypto_hash_sha256_update((crypto_hash_sha256_state *)s->state, from, len);
+		return;
+	}
+	s->total += len;
+	if (s->have > 0) {
+		size_t n = SB_MIN(len, sizeof(s->part) - s->have);
+
+		memcpy(s->part + s->have, from, n);
+		s->have += n;
+		from += n;
+		len -= n;
+		if (s->have < sizeof(s->part))
+			return;
+		sb_sha256_fast_blocks((uint32_t *)s->state, s->part, 1);
+	}
+	whole = len / 64;
+	sb_sha256_fast_blocks((uint32_t *)s->state, from, whole);
+	s->have = len % 64;
+	memcpy(s->part, from + whole * 64, s->have);
+}
+
+void sb_sha256_end(struct sb_sha256 *s, uint8_t out[SB_SHA256_LEN])
+{
+	if (s->fast)
+		sb_sha256_fast_finish((uint32_t *)s->state, s->part, s->have, s->total, out);
+	else
+		(void)crypto_hash_sha256_final((crypto_hash_sha256_state *)s->state, out);
 }
 
 void sb_sign_keypair(uint8_t pub[SB_SIGN_PUBLIC_LEN], uint8_t sec[SB_SIGN_SECRET_LEN])

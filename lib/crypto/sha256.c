@@ -129,6 +129,22 @@ int sb_sha256_fast_fd(int fd, uint8_t *buf, size_t cap, uint8_t out[32], uint64_
 	return 0;
 }
 
+void sb_sha256_fast_start(uint32_t h[8])
+{
+	memcpy(h, start, sizeof(start));
+}
+
+void sb_sha256_fast_blocks(uint32_t h[8], const uint8_t *p, size_t n)
+{
+	blocks(h, p, n);
+}
+
+void sb_sha256_fast_finish(uint32_t h[8], const uint8_t *rest, size_t n, uint64_t total,
+			   uint8_t out[32])
+{
+	finish(h, rest, n, total, out);
+}
+
 #else
 
 bool sb_sha256_fast(void)
@@ -144,6 +160,28 @@ int sb_sha256_fast_fd(int fd, uint8_t *buf, size_t cap, uint8_t out[32], uint64_
 	(void)out;
 	(void)len;
 	return -ENOSYS;
+}
+
+void sb_sha256_fast_start(uint32_t h[8])
+{
+	(void)h;
+}
+
+void sb_sha256_fast_blocks(uint32_t h[8], const uint8_t *p, size_t n)
+{
+	(void)h;
+	(void)p;
+	(void)n;
+}
+
+void sb_sha256_fast_finish(uint32_t h[8], const uint8_t *rest, size_t n, uint64_t total,
+			   uint8_t out[32])
+{
+	(void)h;
+	(void)rest;
+	(void)n;
+	(void)total;
+	(void)out;
 }
 
 #endif

@@ -18,4 +18,10 @@ bool sb_sha256_fast(void);
 SB_MUST_CHECK int sb_sha256_fast_fd(int fd, uint8_t *buf, size_t cap, uint8_t out[32],
 				    uint64_t *len);
 
+/* The pieces, for hashing what does not come from a file. */
+void sb_sha256_fast_start(uint32_t h[8]);
+void sb_sha256_fast_blocks(uint32_t h[8], const uint8_t *p, size_t n); /* n blocks of 64 */
+void sb_sha256_fast_finish(uint32_t h[8], const uint8_t *rest, size_t n, uint64_t total,
+			   uint8_t out[32]);
+
 #endif

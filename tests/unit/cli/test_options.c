@@ -54,7 +54,6 @@ TEST(refusals)
 		{ "--runtime", "docker", "--", "x" },
 		{ "--runtime", "kata", "--", "x" },
 		{ "--accel", "xen", "--", "x" },
-		{ "--image", "ubuntu", "--", "x" },
 		{ "--runtime=namespace", "--accel=tcg", "--", "x" },
 		{ "--runtime=namespace", "--quota=1g", "--", "x" },
 		{ "--quota", "none", "--", "x" },

@@ -64,3 +64,33 @@ TEST(published_examples)
 		(void)close(fd);
 	}
 }
+
+/* FIPS 180-4 examples, in pieces of every size. */
+TEST(pieces)
+{
+	static const char text[] = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
+	static const uint8_t want[32] = {
+		0x24, 0x8d, 0x6a, 0x61, 0xd2, 0x06, 0x38, 0xb8, 0xe5, 0xc0, 0x26, 0x93, 0x0c, 0x3e, 0x60, 0x39,
+		0xa3, 0x3c, 0xe4, 0x59, 0x64, 0xff, 0x21, 0x67, 0xf6, 0xec, 0xed, 0xd4, 0x19, 0xdb, 0x06, 0xc1,
+	};
+	uint8_t big[1000];
+	uint8_t whole[32];
+	uint8_t got[32];
+	struct sb_sha256 s;
+
+	CHECK_EQ(sb_crypto_init(), 0);
+	memset(big, 'x', sizeof(big));
+	sb_sha256(big, sizeof(big), whole);
+	for (size_t piece = 1; piece < 200; piece++) {
+		sb_sha256_start(&s);
+		for (size_t at = 0; at < sizeof(text) - 1; at += piece)
+			sb_sha256_add(&s, text + at, SB_MIN(piece, sizeof(text) - 1 - at));
+		sb_sha256_end(&s, got);
+		CHECK_MEM(got, want, 32);
+		sb_sha256_start(&s);
+		for (size_t at = 0; at < sizeof(big); at += piece)
+			sb_sha256_add(&s, big + at, SB_MIN(piece, sizeof(big) - at));
+		sb_sha256_end(&s, got);
+		CHECK_MEM(got, whole, 32);
+	}
+}

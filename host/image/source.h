@@ -1,0 +1,28 @@
+#ifndef SB_HOST_IMAGE_SOURCE_H
+#define SB_HOST_IMAGE_SOURCE_H
+/* Blobs of one image in a folder: of an OCI layout, or of skopeo's "dir" form. */
+#include "image/image.h"
+#include "image/oci.h"
+
+struct image_blobs {
+	int dir;     /* borrowed */
+	bool layout; /* blobs/sha256/HEX; else HEX */
+};
+/* A small document, whole and verified. @ret: malloc'd, NUL-terminated.
+ * Return: 0; -EBADMSG: size or digest differ; -errno. */
+SB_MUST_CHECK int image_blob_read(const struct image_blobs *b, const struct oci_blob *want,
+				  char **ret, struct sb_err *err);
+/*
+ * image_make - layers of @manifest become one erofs file in the cache
+ * Size and digest of every layer are compared while it is fed; the result of a layer that differs
+ * is never kept. @ret: layer, env, user and workdir are set.
+ */
+SB_MUST_CHECK int image_make(const struct sb_dirs *d, const struct image_want *w,
+			     const struct image_blobs *b, const struct oci_manifest *m,
+			     struct image *ret, struct sb_err *err);
+/* "sha256:..." of bytes. */
+void image_digest(const void *p, size_t len, char ret[72]);
+/* The name of this machine in images: "amd64". */
+const char *image_arch(void);
+
+#endif
