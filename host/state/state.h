@@ -49,9 +49,14 @@ struct instance { /* owned strings, NULL where unknown */
 void instance_done(struct instance *i);
 
 /* Claim @name for a start: new row, or the stopped one; under the database's lock, so of two at
- * once one gets -EBUSY. Return: 0; -EBUSY (runs: text offers attach); -EINVAL (name). */
+ * once one gets -EBUSY. @ret_lock: owned; the instance counts as in use until it and its copies in
+ * other processes are closed. @want: argv alone counts when it is resumed. Return: 0; -EBUSY (runs: text offers attach); -EINVAL (name). */
 SB_MUST_CHECK int instance_claim(struct state *s, const struct instance *want, bool *ret_resumed,
-				 struct instance *ret, struct sb_err *err);
+				 struct instance *ret, int *ret_lock, struct sb_err *err);
+/* What a claimed instance was made of: runtime, upper, layers, image, workspace, cpus, memory_bytes,
+ * config_sha256 of @made. */
+SB_MUST_CHECK int instance_made(struct state *s, int64_t id, const struct instance *made,
+				struct sb_err *err);
 SB_MUST_CHECK int instance_started(struct state *s, int64_t id, const uint8_t session[16],
 				   const uint8_t plan_sha256[32], struct sb_err *err);
 SB_MUST_CHECK int instance_stopped(struct state *s, int64_t id, int exit_code, struct sb_err *err);
@@ -61,6 +66,12 @@ SB_MUST_CHECK int instance_each(struct state *s, int (*fn)(void *arg, const stru
 				void *arg, struct sb_err *err); /* newest first */
 /* Row and files go; -EBUSY when it runs. */
 SB_MUST_CHECK int instance_remove(struct state *s, const char *name, struct sb_err *err);
+/* The same for the holder of its lock, without a look whether it runs. */
+SB_MUST_CHECK int instance_forget(struct state *s, int64_t id, struct sb_err *err);
+/* Its directory, <state>/instances/<id>. @ret_dir: owned. */
+SB_MUST_CHECK int instance_dir(struct state *s, int64_t id, char *path, size_t cap, int *ret_dir,
+			       struct sb_err *err);
+/* @exit_code < 0 in instance_stopped: nobody knows, it crashed. */
 SB_MUST_CHECK int instance_rename(struct state *s, const char *from, const char *to,
 				  struct sb_err *err);
 

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -38,6 +39,23 @@ static int remove_contents(int fd, dev_t dev, int depth)
 	return first;
 }
 
+/* A directory of ours that lets nobody in, as the work directory of an overlay. The mode is changed
+ * through O_PATH: never of what a link points to. */
+static int open_up(int dirfd, const char *name)
+{
+	char path[32];
+	struct stat st;
+	int fd = openat(dirfd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int r = -EACCES;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() && chmod(path, 0700) == 0)
+		r = 0;
+	if (fd >= 0)
+		(void)close(fd);
+	return r;
+}
+
 static int remove_at(int dirfd, const char *name, dev_t dev, int depth)
 {
 	struct stat st;
@@ -51,6 +69,8 @@ static int remove_at(int dirfd, const char *name, dev_t dev, int depth)
 	if (depth > MAX_DEPTH)
 		return -ELOOP;
 	fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 && errno == EACCES && open_up(dirfd, name) == 0)
+		fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;
 	if (fstat(fd, &st) < 0 || st.st_dev != dev) {
