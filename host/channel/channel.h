@@ -55,6 +55,8 @@ struct command {
 	struct source in;
 	struct sink out;
 	struct sink err;
+	bool tty;
+	bool separate_stderr; /* with tty */
 	bool started;
 	bool exited;
 	int lost; /* errno of the first write that failed though somebody wants the output; or 0 */
@@ -114,6 +116,9 @@ void session_close(struct session *ses);
 struct command *command_find(struct session *ses, uint32_t id);
 /* @fds: stdin, stdout, stderr; taken, also on failure. Return: 0; -errno */
 SB_MUST_CHECK int command_start(struct session *ses, const struct sb_ipc_run *run, int fds[3]);
+/* One more command. @req: memory file with its words, borrowed; read from its offset. */
+SB_MUST_CHECK int command_exec(struct session *ses, const struct sb_ipc_run *run, int fds[3],
+			       int req);
 void command_exited(struct command *cmd, const struct sb_ctl *m);
 void command_check(struct command *cmd); /* tells EXITED when all is done; may free @cmd */
 void command_free(struct command *cmd);

@@ -5,10 +5,13 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "base/log.h"
 #include "channel.h"
+#include "crypto/crypto.h"
+#include "wire/exec_req.h"
 
 /* --- stdin --- */
 
@@ -144,7 +147,7 @@ static int open_streams(struct session *ses, struct command *cmd)
 {
 	int r;
 
-	if (ses->tty) {
+	if (cmd->tty) {
 		r = sb_stream_open(ses->chan, SB_STREAM_TERMINAL, cmd->id, &out_ops, &cmd->out,
 				   &cmd->out.s);
 		cmd->in.s = cmd->out.s;
@@ -161,10 +164,10 @@ static int open_streams(struct session *ses, struct command *cmd)
 	return r;
 }
 
-int command_start(struct session *ses, const struct sb_ipc_run *run, int fds[3])
+/* A free entry, its descriptors taken. Return: 0; -EEXIST; -ENOBUFS; -errno. */
+static int begin(struct session *ses, const struct sb_ipc_run *run, int fds[3], bool tty,
+		 bool separate_stderr, struct command **ret)
 {
-	struct sb_ctl m = { .type = SB_CTL_RUN, .cmd = run->cmd, .rows = run->rows,
-			    .cols = run->cols };
 	struct command *cmd = NULL;
 	int r;
 
@@ -173,23 +176,96 @@ int command_start(struct session *ses, const struct sb_ipc_run *run, int fds[3])
 			cmd = &ses->commands[i];
 	if (!cmd || command_find(ses, run->cmd))
 		return cmd ? -EEXIST : -ENOBUFS;
-	*cmd = (struct command){ .ses = ses, .id = run->cmd };
+	*cmd = (struct command){ .ses = ses, .id = run->cmd, .tty = tty,
+				 .separate_stderr = separate_stderr };
 	cmd->in.fd = cmd->out.fd = cmd->err.fd = -1;
 	r = source_init(&cmd->in, cmd, &fds[0]);
 	if (r == 0)
-		r = sink_init(&cmd->out, cmd, &fds[1], ses->tty || (run->terminals & 2) != 0);
-	if (r == 0 && (!ses->tty || ses->separate_stderr))
+		r = sink_init(&cmd->out, cmd, &fds[1], tty || (run->terminals & 2) != 0);
+	if (r == 0 && (!tty || separate_stderr))
 		r = sink_init(&cmd->err, cmd, &fds[2], (run->terminals & 4) != 0);
 	if (r == 0)
 		r = open_streams(ses, cmd);
-	m.flags = (ses->tty ? SB_CTL_F_TTY : 0) |
-		  (ses->separate_stderr ? SB_CTL_F_SEPARATE_STDERR : 0);
-	if (r == 0)
-		r = session_control(ses, &m);
+	if (r < 0) {
+		command_free(cmd);
+		return r;
+	}
+	*ret = cmd;
+	return 0;
+}
+
+/* Ask the guest, last: everything else is there. */
+static int ask(struct session *ses, struct command *cmd, struct sb_ctl *m)
+{
+	int r;
+
+	m->flags = (cmd->tty ? SB_CTL_F_TTY : 0) |
+		   (cmd->separate_stderr ? SB_CTL_F_SEPARATE_STDERR : 0);
+	r = session_control(ses, m);
 	if (r < 0) {
 		command_free(cmd);
 		return r;
 	}
 	source_pump(&cmd->in);
 	return 0;
+}
+
+int command_start(struct session *ses, const struct sb_ipc_run *run, int fds[3])
+{
+	struct sb_ctl m = { .type = SB_CTL_RUN, .cmd = run->cmd, .rows = run->rows,
+			    .cols = run->cols };
+	struct command *cmd = NULL;
+	int r = begin(ses, run, fds, ses->tty, ses->separate_stderr, &cmd);
+
+	return r < 0 ? r : ask(ses, cmd, &m);
+}
+
+static int read_request(int fd, uint8_t *buf, size_t cap, size_t *ret_len)
+{
+	size_t len = 0;
+
+	while (len < cap) {
+		ssize_t n = read(fd, buf + len, cap - len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		len += (size_t)n;
+	}
+	*ret_len = len;
+	return 0;
+}
+
+int command_exec(struct session *ses, const struct sb_ipc_run *run, int fds[3], int req)
+{
+	sb_autofree uint8_t *buf = malloc(SB_EXEC_REQ_MAX + 1);
+	struct sb_ctl m = { .type = SB_CTL_EXEC, .cmd = run->cmd, .rows = run->rows,
+			    .cols = run->cols };
+	struct sb_exec_req q;
+	struct command *cmd = NULL;
+	size_t len = 0;
+	int r = buf ? read_request(req, buf, SB_EXEC_REQ_MAX + 1, &len) : -ENOMEM;
+
+	if (r == 0)
+		r = sb_exec_req_parse(buf, len, &q);
+	if (r == 0)
+		r = begin(ses, run, fds, (q.flags & SB_EXEC_REQ_TTY) != 0,
+			  (q.flags & SB_EXEC_REQ_SEPARATE_STDERR) != 0, &cmd);
+	if (r == 0) {
+		m.text = q.cwd;
+		m.text_len = q.cwd_len;
+		m.argv = q.argv;
+		m.argv_len = q.argv_len;
+		m.n_argv = q.n_argv;
+		m.env = q.env;
+		m.env_len = q.env_len;
+		m.n_env = q.n_env;
+		r = ask(ses, cmd, &m);
+	}
+	if (buf)
+		sb_wipe(buf, len);
+	return r;
 }

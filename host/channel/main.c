@@ -37,6 +37,30 @@ static int on_run(struct session *ses, struct sb_ipc_msg *msg)
 	return 0;
 }
 
+/* One more command: what is wrong with it is told as its end, and the session goes on. */
+static int on_exec(struct session *ses, struct sb_ipc_msg *msg)
+{
+	const struct sb_ipc_run *run = sb_ipc_get(msg, sizeof(*run), 4);
+	int fds[3];
+	int r;
+
+	if (!run || run->cmd == 0)
+		return -EBADMSG;
+	for (int i = 0; i < 3; i++)
+		fds[i] = sb_fd_take(&msg->fds[i]);
+	r = ses->state == SES_READY ? command_exec(ses, run, fds, msg->fds[3]) : -ESHUTDOWN;
+	for (int i = 0; i < 3; i++)
+		sb_fd_close(&fds[i]);
+	if (r < 0) {
+		const struct sb_ipc_exited x = { .cmd = run->cmd,
+						 .kind = SB_EXIT_SETUP,
+						 .value = (uint32_t)-r };
+
+		session_tell(ses, SB_IPC_EXITED, &x, sizeof(x));
+	}
+	return 0;
+}
+
 static int on_relayed(struct session *ses, const struct sb_ipc_msg *msg)
 {
 	const struct sb_ipc_resize *size = sb_ipc_get(msg, sizeof(*size), 0);
@@ -74,6 +98,8 @@ static int on_message(struct session *ses, struct sb_ipc_msg *msg)
 	switch (msg->type) {
 	case SB_IPC_CHAN_RUN:
 		return on_run(ses, msg);
+	case SB_IPC_CHAN_EXEC:
+		return on_exec(ses, msg);
 	case SB_IPC_RESIZE:
 	case SB_IPC_SIGNAL:
 	case SB_IPC_CHAN_KILL:

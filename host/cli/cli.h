@@ -22,6 +22,14 @@ enum sb_exit {
 };
 
 int cmd_run(int argc, char **argv);
+int cmd_ls(int argc, char **argv);
+int cmd_rm(int argc, char **argv);
+int cmd_rename(int argc, char **argv);
+int cmd_prune(int argc, char **argv);
+int cmd_attach(int argc, char **argv);
+int cmd_stop(int argc, char **argv);
+int cmd_logs(int argc, char **argv);
+int cmd_exec(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_gc(int argc, char **argv);
 int cmd_image(int argc, char **argv);

@@ -4,6 +4,7 @@
 
 #include "cli.h"
 #include "events.h"
+#include "instance_run.h"
 #include "launch.h"
 #include "run_agent.h"
 
@@ -43,7 +44,10 @@ int cmd_run(int argc, char **argv)
 	} else if (opt.help) {
 		run_options_help();
 		return fflush(stdout) == 0 ? SB_EXIT_OK : SB_EXIT_INTERNAL;
-	} else if ((opt.agent ? run_agent(&opt, &r, &err) : launch(&l, &r, &err)) < 0 && r.text[0] == '\0') {
+	} else if ((run_is_instance(&opt) ? run_instance(argc, argv, &opt, &r, &err)
+		    : opt.agent		  ? run_agent(&opt, &r, &err)
+					  : launch(&l, &r, &err)) < 0 &&
+		   r.text[0] == '\0') {
 		(void)snprintf(r.text, sizeof(r.text), "%.499s", err.text);
 	}
 	return report(&opt, &r);

@@ -124,6 +124,17 @@ void cli_events_drain(struct cli_events *e)
 		continue;
 }
 
+void cli_event_output(const char *stream, const void *p, size_t len)
+{
+	sb_autofree char *text = malloc(SB_BASE64_LEN(len) + 1);
+
+	if (!text)
+		return;
+	sb_base64_write(p, len, text);
+	print(json_pack("{s:s,s:s,s:s,s:I,s:s}", "event", "output", "stream", stream, "encoding",
+			"base64", "bytes", (json_int_t)len, "data", text));
+}
+
 void cli_event_started(const uint8_t session[16], const char *provider)
 {
 	char hex[33];

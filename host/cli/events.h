@@ -18,6 +18,7 @@ struct cli_events *cli_events_free(struct cli_events *e);
 /* Read what is still in the pipes; call when their writers are gone. */
 void cli_events_drain(struct cli_events *e);
 
+void cli_event_output(const char *stream, const void *p, size_t len);
 void cli_event_started(const uint8_t session[16], const char *provider);
 void cli_event_command(const struct sb_plan *plan, const struct sb_ipc_exec_event *ev);
 void cli_event_exit(int status, const struct sb_ipc_exited *x);

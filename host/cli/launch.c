@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "cli.h"
 #include "crypto/crypto.h"
+#include "hold.h"
 #include "launch_i.h"
 #include "plan_net.h"
 
@@ -66,6 +67,13 @@ static int status_of(const struct run *r, char *text, size_t cap)
 			       strerror((int)x->value));
 		return SB_EXIT_GUEST;
 	}
+}
+
+int launch_status(const struct run *r)
+{
+	char text[sizeof(((struct launch_result *)0)->text)];
+
+	return status_of(r, text, sizeof(text));
 }
 
 static int dry_run(struct run *r, struct sb_err *err)
@@ -123,6 +131,12 @@ static void tell_after(struct run *r, bool unused)
 {
 	char text[4200];
 
+	if (r->detached && !r->json) {
+		(void)snprintf(text, sizeof(text), "detached: instance %s runs on; sendbox attach %s "
+						   "joins it again", r->hold->name, r->hold->name);
+		say(r, text);
+		return;
+	}
 	if (r->opt->keep && r->have_session && !r->json) {
 		(void)snprintf(text, sizeof(text),
 			       "session kept in %s; clear it with: sendbox gc --all",
@@ -163,6 +177,11 @@ static int run(struct run *r, struct sb_err *err)
 		tell_before(r);
 		k = launch_session(r, err);
 	}
+	if (k == 0 && r->detached) { /* how it ends is nobody's to know here */
+		r->done = true;
+		r->result.exit = (struct sb_ipc_exited){ .kind = SB_EXIT_CODE };
+		return 0;
+	}
 	if (k == 0 && !r->done)
 		k = sb_err_set(err, -ESRCH, "the session's monitor ended unexpectedly; everything "
 					    "was cleared");
@@ -194,7 +213,14 @@ static void fill(const struct run *r, struct launch_result *ret)
 
 int launch(const struct launch *l, struct launch_result *ret, struct sb_err *err)
 {
+	return launch_held(l, NULL, ret, err);
+}
+
+int launch_held(const struct launch *l, const struct hold_conf *hold, struct launch_result *ret,
+		struct sb_err *err)
+{
 	struct run r = { .l = l,
+			 .hold = hold,
 			 .opt = l->opt,
 			 .json = l->opt->json && !l->quiet,
 			 .sock = -1,
@@ -217,6 +243,7 @@ int launch(const struct launch *l, struct launch_result *ret, struct sb_err *err
 		unused = r.summary && host_unused(&r);
 		launch_session_end(&r);
 		tell_after(&r, unused);
+		ret->detached = r.detached;
 	}
 	fill(&r, ret);
 	release(&r);

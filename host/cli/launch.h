@@ -21,6 +21,9 @@ struct launch_target {
 	bool builder;
 	enum sb_task task;          /* NONE = COMMAND */
 	const char *const *env;     /* NULL-terminated "K=V", before the options' own */
+	/* With upper NONE: the upper layer lies in this directory, of the kind that the runtime has
+	 * (state/upper.h); it is made unless it is there. */
+	const char *upper_dir;
 };
 
 struct launch {
@@ -37,6 +40,7 @@ struct launch_result {
 	struct sb_ipc_exited exit;
 	int status;                 /* exit status for the shell */
 	char text[500];             /* of a failure, or "" */
+	bool detached;              /* an instance that goes on without this process */
 	uint8_t session[16];
 	uint8_t plan_sha256[32];
 };

@@ -14,6 +14,9 @@
 #include "session.h"
 #include "summary.h"
 
+struct hold_conf;
+struct attach;
+
 struct run {
 	const struct launch *l;
 	const struct run_options *opt;
@@ -42,6 +45,10 @@ struct run {
 	int sigfd;
 	struct sb_io sock_io;
 	struct sb_io sig_io;
+	const struct hold_conf *hold; /* of an instance; NULL = plain */
+	struct attach *attach;
+	uint8_t terminals; /* bit n: the channel process filters stdio[n] for a terminal */
+	bool detached;
 	bool started;
 	bool cancelled;
 	bool done;
@@ -62,9 +69,21 @@ struct plan_input launch_input(const struct run *r);
 
 /* Everything from the session directory to the monitor's last message. Return: 0; -errno. */
 SB_MUST_CHECK int launch_session(struct run *r, struct sb_err *err);
+/* Its steps, for the holder: the directory, the monitor, the plan for it with r->io. */
+SB_MUST_CHECK int launch_session_dir(struct run *r, struct sb_err *err);
+SB_MUST_CHECK int launch_monitor(struct run *r, struct sb_err *err);
+SB_MUST_CHECK int launch_send_start(struct run *r, struct sb_err *err);
+/* A sealed memory file, its offset at the end. */
+SB_MUST_CHECK int launch_memfd(const char *name, const void *p, size_t len, int *ret);
+/* Exit status for the shell, once the session is over. */
+int launch_status(const struct run *r);
 /* Undo launch_session in reverse order; the first error stays the one that is told. */
 void launch_session_end(struct run *r);
 /* A line for people, unless the caller wants none. */
 void launch_say(void *arg, const char *text);
+
+/* launch() with a holder. */
+SB_MUST_CHECK int launch_held(const struct launch *l, const struct hold_conf *hold,
+			      struct launch_result *ret, struct sb_err *err);
 
 #endif

@@ -18,16 +18,18 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "attach.h"
 #include "cli.h"
 #include "conn/plan_env.h"
 #include "crypto/crypto.h"
+#include "hold.h"
 #include "launch_i.h"
 #include "os/spawn.h"
 #include "plan_store.h"
 #include "provider/executable.h"
 #include "term.h"
 
-static int sealed_memfd(const char *name, const void *p, size_t len, int *ret)
+int launch_memfd(const char *name, const void *p, size_t len, int *ret)
 {
 	sb_autofd int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int r;
@@ -64,7 +66,7 @@ static int open_stdio(struct run *r, struct sb_err *err)
 	return k;
 }
 
-static int start_monitor(struct run *r, struct sb_err *err)
+int launch_monitor(struct run *r, struct sb_err *err)
 {
 	const char *path = "sendbox-monitor";
 	sb_autofd int exe = -1;
@@ -103,7 +105,7 @@ static int start_monitor(struct run *r, struct sb_err *err)
 	return 0;
 }
 
-static int send_start(struct run *r, struct sb_err *err)
+int launch_send_start(struct run *r, struct sb_err *err)
 {
 	struct sb_ipc_start m = { .keep = r->opt->keep };
 	sb_autofd int plan = -1;
@@ -111,21 +113,19 @@ static int send_start(struct run *r, struct sb_err *err)
 	uint8_t *values = NULL;
 	size_t len = 0;
 	int fds[6];
-	int k = sealed_memfd("sendbox-plan", r->plan_bytes, r->plan_len, &plan);
+	int k = launch_memfd("sendbox-plan", r->plan_bytes, r->plan_len, &plan);
 
 	if (k == 0)
 		k = sb_plan_env_pack(r->plan, &values, &len);
 	if (k == 0) {
-		k = sealed_memfd("sendbox-env", values, len, &env);
+		k = launch_memfd("sendbox-env", values, len, &env);
 		sb_wipe(values, len);
 		free(values);
 	}
 	sb_plan_env_wipe(r->plan);
 	if (k < 0)
 		return sb_err_set(err, k, "cannot pass the plan on: %s", strerror(-k));
-	for (int i = 1; i < 3 && !r->json; i++)
-		if (isatty(r->stdio[i]))
-			m.terminals = (uint8_t)(m.terminals | 1U << i);
+	m.terminals = r->terminals;
 	sb_random(m.psk, sizeof(m.psk));
 	memcpy(m.public_key, r->pub, 32);
 	memcpy(m.signature, r->sig, 64);
@@ -167,6 +167,15 @@ static void on_command(struct run *r, const struct sb_ipc_exec_event *ev)
 		commands_add(r->commands, ev, launch_say, r);
 }
 
+/* The session goes on without this process. */
+static void on_detached(void *arg)
+{
+	struct run *r = arg;
+
+	r->detached = true;
+	sb_loop_stop(r->loop, 0);
+}
+
 static void on_message(struct sb_io *io, uint32_t events)
 {
 	struct run *r = io->owner;
@@ -179,13 +188,23 @@ static void on_message(struct sb_io *io, uint32_t events)
 	(void)events;
 	if (k == -EAGAIN)
 		return;
-	if (k != 0) { /* the monitor is gone */
+	if (k != 0) { /* the monitor is gone, or the holder */
 		sb_loop_stop(r->loop, 0);
+		return;
+	}
+	if (r->attach && (k = attach_message(r->attach, &msg)) != 0) {
+		if (k < 0)
+			sb_loop_stop(r->loop, 0);
 		return;
 	}
 	switch (msg.type) {
 	case SB_IPC_STARTED:
 		r->started = true;
+		if (r->hold && r->hold->detach) {
+			attach_leave(r->attach);
+			on_detached(r);
+			break;
+		}
 		if (r->events)
 			cli_event_started(r->plan->session,
 					  sb_provider_get(r->plan->provider)->name);
@@ -233,6 +252,11 @@ static void on_signal(struct sb_io *io, uint32_t events)
 	if (si.ssi_signo == SIGWINCH) {
 		if (r->plan->tty && r->started)
 			send_size(r);
+		return;
+	}
+	if (r->attach && si.ssi_signo == SIGHUP) { /* the terminal is gone, the instance stays */
+		attach_leave(r->attach);
+		on_detached(r);
 		return;
 	}
 	/* the first one asks the program to end, the second one ends everything */
@@ -290,14 +314,18 @@ static int put_file(int dir, const char *name, const void *p, size_t len)
 	return fd < 0 ? -errno : sb_fd_write_all(fd, p, len);
 }
 
-int launch_session(struct run *r, struct sb_err *err)
+int launch_session_dir(struct run *r, struct sb_err *err)
 {
 	size_t cleared = 0;
 	struct sb_err gc_err = { 0 };
+	char text[700];
 	int k;
 
-	if (cli_gc(&r->dirs.d, false, &cleared, &gc_err) < 0)
-		cli_error("remains of an earlier session could not be cleared: %s", gc_err.text);
+	if (cli_gc(&r->dirs.d, false, &cleared, &gc_err) < 0) {
+		(void)snprintf(text, sizeof(text), "remains of an earlier session could not be "
+						   "cleared: %s", gc_err.text);
+		launch_say(r, text);
+	}
 	k = cli_session_new(&r->dirs.d, r->plan->session, &r->session, err);
 	if (k < 0)
 		return k;
@@ -305,23 +333,61 @@ int launch_session(struct run *r, struct sb_err *err)
 	k = put_file(r->session.dir, "plan.json", r->plan_bytes, r->plan_len);
 	if (k == 0 && r->opt->keep)
 		k = put_file(r->session.dir, "keep", "", 0);
-	if (k < 0)
-		return sb_err_set(err, k, "cannot write to %s: %s", r->session.path, strerror(-k));
-	k = catch_signals(r, err);
+	return k < 0 ? sb_err_set(err, k, "cannot write to %s: %s", r->session.path, strerror(-k)) : 0;
+}
+
+/* By a monitor of our own. */
+static int run_plain(struct run *r, struct sb_err *err)
+{
+	int k = launch_session_dir(r, err);
+
+	if (k == 0)
+		k = catch_signals(r, err);
 	if (k == 0)
 		k = open_stdio(r, err);
 	if (k == 0)
-		k = start_monitor(r, err);
+		k = launch_monitor(r, err);
 	if (k == 0)
 		k = sb_io_set(r->loop, &r->sock_io, r->sock, EPOLLIN, on_message, r);
 	if (k == 0)
-		k = send_start(r, err);
+		k = launch_send_start(r, err);
 	/* while the others start: syncing takes its time. Without a record nothing goes on. */
 	if (k == 0)
 		k = plan_store_put(&r->dirs.d, r->plan->session, r->file, r->file_len, err);
+	return k == 0 ? sb_loop_run(r->loop) : k;
+}
+
+/* By a holder, whose first client this process is. */
+static int run_held(struct run *r, struct sb_err *err)
+{
+	struct attach_conf c = { .stdio = r->stdio,
+				 .flags = SB_ATTACH_FOREGROUND | SB_ATTACH_OUTPUT | SB_ATTACH_EVENTS,
+				 .json = r->json,
+				 .keys = r->hold->keys,
+				 .no_input = r->hold->detach,
+				 .detached = on_detached,
+				 .note = launch_say,
+				 .arg = r };
+	int k = hold_start(r, r->hold, &r->sock, err);
+
+	if (k < 0)
+		return k;
+	k = catch_signals(r, err);
+	c.loop = r->loop;
+	c.sock = r->sock;
 	if (k == 0)
-		k = sb_loop_run(r->loop);
-	return k;
+		k = attach_new(&c, &r->attach, err);
+	if (k == 0)
+		k = sb_io_set(r->loop, &r->sock_io, r->sock, EPOLLIN, on_message, r);
+	return k == 0 ? sb_loop_run(r->loop) : k;
+}
+
+int launch_session(struct run *r, struct sb_err *err)
+{
+	for (int i = 1; i < 3 && !r->json; i++)
+		if (isatty(r->stdio[i]) && (!r->hold || r->plan->tty))
+			r->terminals = (uint8_t)(r->terminals | 1U << i);
+	return r->hold ? run_held(r, err) : run_plain(r, err);
 }
 
 static void wait_monitor(struct run *r)
@@ -336,22 +402,27 @@ static void wait_monitor(struct run *r)
 void launch_session_end(struct run *r)
 {
 	struct sb_err err = { 0 };
-	bool abnormal = !r->done || r->result.fail != SB_FAIL_NONE;
+	bool abnormal = r->detached || !r->done || r->result.fail != SB_FAIL_NONE;
 
 	cli_term_restore(abnormal);
 	sb_io_del(&r->sock_io);
 	sb_io_del(&r->sig_io);
 	sb_fd_close(&r->sock); /* the monitor sees it and ends, if it has not yet */
 	wait_monitor(r);
+	if (r->attach) {
+		if (!r->detached)
+			attach_drain(r->attach);
+		r->attach = attach_free(r->attach);
+	}
 	for (int i = 0; i < 3; i++)
 		cli_fd_done(&r->io[i], i > 0);
 	if (r->events) {
 		cli_events_drain(r->events);
 		r->events = cli_events_free(r->events);
 	}
-	if (r->have_session) {
+	if (r->have_session || r->hold) {
 		cli_session_done(&r->session);
-		if (!r->done) { /* the monitor died: its clean-up is ours */
+		if (!r->done && !r->detached) { /* the monitor died: its clean-up is ours */
 			size_t n = 0;
 
 			if (cli_gc(&r->dirs.d, false, &n, &err) < 0)

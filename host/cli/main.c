@@ -75,6 +75,15 @@ struct command {
 
 static const struct command commands[] = {
 	{ "run", cmd_run, "run a program in a sandbox" },
+	{ "ls", cmd_ls, "list instances" },
+	{ "list", cmd_ls, "the same" },
+	{ "attach", cmd_attach, "join the session of a running instance" },
+	{ "exec", cmd_exec, "run one more program in a running instance" },
+	{ "logs", cmd_logs, "print what an instance printed" },
+	{ "stop", cmd_stop, "end the sessions of instances" },
+	{ "rm", cmd_rm, "remove instances" },
+	{ "rename", cmd_rename, "give an instance another name" },
+	{ "prune", cmd_prune, "remove instances that were not used for a while" },
 	{ "init", cmd_init, "write a .sendbox.yaml for this folder" },
 	{ "config", cmd_config, "check and explain the configuration, accept a project's file" },
 	{ "policy", cmd_policy, "show the rules, or ask what they say to a command or connection" },

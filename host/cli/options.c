@@ -180,6 +180,8 @@ enum {
 	O_SSH_AGENT,
 	O_NO_AGENT_MOUNTS,
 	O_QUIET,
+	O_DETACH,
+	O_DETACH_KEYS,
 	O_HELP,
 	O_END
 };
@@ -237,15 +239,33 @@ static const struct cli_option run_table[] = {
 	{ "valid-for", 0, "TIME", "with --dry-run: how long the plan may be run (default 5m)",
 	  O_VALID },
 	{ "plan", 0, "FILE|SESSION", "run a plan that was reviewed, as it is", O_PLAN },
-	{ "name", 0, "NAME", "name of the instance", O_NAME },
-	{ "rm", 0, NULL, "keep nothing of an agent's session", O_RM },
+	{ "name", 0, "NAME", "make or resume the instance of that name", O_NAME },
+	{ "rm", 0, NULL, "remove the instance when its session ends", O_RM },
 	{ "reinstall", 0, NULL, "install the agent's environment anew", O_REINSTALL },
 	{ "no-agent-mounts", 0, NULL, "without the mounts and settings of the agent's definition",
 	  O_NO_AGENT_MOUNTS },
 	{ "ssh-agent", 0, NULL, "not available yet", O_SSH_AGENT },
 	{ "quiet", 'q', NULL, "no banner", O_QUIET },
+	{ "detach", 'd', NULL, "with --name: leave as soon as the command runs", O_DETACH },
+	{ "detach-keys", 0, "KEYS", "with --name: keys that leave (default ctrl-p,ctrl-q)",
+	  O_DETACH_KEYS },
 	{ "help", 'h', NULL, "this text", O_HELP },
 };
+
+bool run_options_step(int argc, char **argv, int *at, const char **ret_name, const char **ret_value)
+{
+	struct sb_err err = { 0 };
+	bool dashes;
+	int id = cli_options_next(run_table, SB_ARRAY_LEN(run_table), argc, argv, at, ret_value,
+				  &dashes, &err);
+
+	for (size_t i = 0; id > 0 && i < SB_ARRAY_LEN(run_table); i++)
+		if (run_table[i].id == id) {
+			*ret_name = run_table[i].name;
+			return true;
+		}
+	return false;
+}
 
 void run_options_help(void)
 {
@@ -428,6 +448,12 @@ static int take(struct run_options *o, int id, const char *v, struct sb_err *err
 		break;
 	case O_QUIET:
 		o->quiet = true;
+		break;
+	case O_DETACH:
+		o->detach = true;
+		break;
+	case O_DETACH_KEYS:
+		o->detach_keys = v;
 		break;
 	case O_MOUNT:
 		if (o->n_mounts == SB_ARRAY_LEN(o->mounts))
@@ -622,6 +648,8 @@ int run_options_parse(int argc, char **argv, struct run_options *ret, struct sb_
 	if (o.valid_s && !o.dry_run)
 		return sb_err_set(err, -EINVAL, "--valid-for goes with --dry-run: a plan that is run "
 						"at once must be up within minutes");
+	if ((o.detach || o.detach_keys) && !o.name)
+		return sb_err_set(err, -EINVAL, "--detach and --detach-keys go with --name");
 	if (dashes && at >= argc)
 		return sb_err_set(err, -EINVAL,
 				  "no program to run; write: sendbox run [options] -- PROGRAM "

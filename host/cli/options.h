@@ -86,6 +86,8 @@ struct run_options {
 	const struct own_mount *own; /* shared read-write; borrowed; not an option */
 	size_t n_own;
 	uint64_t valid_s;      /* --valid-for; 0 = not given */
+	bool detach;
+	const char *detach_keys;
 	bool interactive;
 	bool separate_stderr;
 	bool json;
@@ -104,6 +106,10 @@ void run_options_help(void);
 const struct cli_option *run_options_find(const char *word);
 /* Print every "--name", one a line. */
 void run_options_names(void);
+/* Step through the options of @argv without a look at their values. @ret_name: borrowed; @ret_value:
+ * borrowed, NULL for a switch. Return: false at the end. */
+bool run_options_step(int argc, char **argv, int *at, const char **ret_name,
+		      const char **ret_value);
 /* Whether the option of that long name was given; defaults are set without it. */
 bool run_options_given(const struct run_options *o, const char *name);
 

@@ -15,6 +15,7 @@
 #include "plan_features.h"
 #include "plan_net.h"
 #include "provider/executable.h"
+#include "state/upper.h"
 #include "wire/ipc.h"
 
 #define DEFAULT_PIDS 4096
@@ -59,7 +60,7 @@ static void set_limits(struct sb_plan *p, const struct plan_input *in)
 					  ram / 2) &
 					   ~((1ULL << 20) - 1)
 				 : 0;
-	p->disk_bytes = disk ? disk : vm ? p->memory_bytes / 2 : SB_MIN(4ULL << 30, ram / 4);
+	p->disk_bytes = disk ? disk : p->upper.kind == SB_UPPER_DISK ? UPPER_DISK_BYTES : vm ? p->memory_bytes / 2 : SB_MIN(4ULL << 30, ram / 4);
 	p->pids_max = pids ? (uint32_t)pids : DEFAULT_PIDS;
 	(void)getrlimit(RLIMIT_NOFILE, &nofile);
 	p->nofile = vm ? 65536 : SB_MIN(SB_MAX(nofile.rlim_max, (rlim_t)16), (rlim_t)65536);

@@ -10,6 +10,7 @@
 #include "crypto/crypto.h"
 #include "launch.h"
 #include "plan_make_i.h"
+#include "state/upper.h"
 
 static int oom(struct sb_err *err)
 {
@@ -99,7 +100,22 @@ static int set_upper(struct sb_plan_upper *u, struct sb_err *err)
 	return 0;
 }
 
-static int set_target(struct sb_plan *p, const struct launch_target *t, struct sb_err *err)
+/* Of an instance: its directory holds the one that its runtime needs. */
+static int own_upper(struct sb_plan *p, const struct plan_input *in, const struct launch_target *t,
+		     struct sb_err *err)
+{
+	char path[SB_PLAN_MAX_PATH + 1];
+	int64_t disk = conf_int(in, "resources.disk_size_mb", 0);
+	int r = upper_make(t->upper_dir, p->provider, (uint64_t)disk, path, &p->upper.kind, NULL, err);
+
+	if (r < 0)
+		return r;
+	p->upper.path = strdup(path);
+	return p->upper.path ? set_upper(&p->upper, err) : oom(err);
+}
+
+static int set_target(struct sb_plan *p, const struct plan_input *in, const struct launch_target *t,
+		      struct sb_err *err)
 {
 	int r = 0;
 
@@ -117,6 +133,8 @@ static int set_target(struct sb_plan *p, const struct launch_target *t, struct s
 		return oom(err);
 	for (size_t i = 0; r == 0 && i < t->n_layers; i++)
 		r = add_layer(p, &t->layers[i], err);
+	if (r == 0 && t->upper_dir)
+		return own_upper(p, in, t, err);
 	if (r < 0 || t->upper == SB_UPPER_NONE || t->upper == SB_UPPER_TMPFS)
 		return r;
 	p->upper.kind = t->upper;
@@ -131,7 +149,7 @@ int plan_set_root(struct sb_plan *p, const struct plan_input *in, struct sb_err 
 {
 	p->upper.kind = SB_UPPER_TMPFS;
 	p->task = SB_TASK_COMMAND;
-	return in->target ? set_target(p, in->target, err) : 0;
+	return in->target ? set_target(p, in, in->target, err) : 0;
 }
 
 /* ---- of a plan made earlier or elsewhere ---- */

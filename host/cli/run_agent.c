@@ -14,6 +14,7 @@
 
 #include "cli.h"
 #include "crypto/crypto.h"
+#include "instance_run.h"
 #include "plan_make.h"
 
 static int oom(struct sb_err *err)
@@ -269,9 +270,15 @@ int run_agent(const struct run_options *o, struct launch_result *ret, struct sb_
 					  .planned = run_agent_banner,
 					  .arg = r };
 
-		k = launch(&l, ret, err);
+		const struct instance_start s = { .name = r->instance,
+						  .agent = r->agent->name,
+						  .rm = o->rm,
+						  .detach = o->detach,
+						  .detach_keys = o->detach_keys };
+
+		k = o->dry_run ? launch(&l, ret, err) : launch_instance(&l, &s, ret, err);
 	}
-	if (!o->dry_run)
+	if (!o->dry_run && !ret->detached)
 		run_agent_review(r);
 	done(r);
 	return k;

@@ -442,6 +442,10 @@ static void on_ready(struct monitor *m)
 
 static void on_exited(struct monitor *m, const struct sb_ipc_exited *x)
 {
+	if (x->cmd != 0) { /* one more command: the session goes on */
+		mon_to_cli(m, SB_IPC_EXITED, x, sizeof(*x));
+		return;
+	}
 	if (!m->have_outcome) {
 		m->have_outcome = true;
 		m->done.fail = SB_FAIL_NONE;
@@ -469,6 +473,10 @@ static int on_chan_message(struct monitor *m, const struct sb_ipc_msg *msg)
 		p = sb_ipc_get(msg, sizeof(struct sb_ipc_started), 0);
 		if (!p || m->state != MON_RUNNING)
 			return p ? 0 : -EBADMSG;
+		if (((const struct sb_ipc_started *)p)->cmd != 0) {
+			mon_to_cli(m, SB_IPC_STARTED, p, sizeof(struct sb_ipc_started));
+			return 0;
+		}
 		if (m->started) /* the guest's word must not wind the clock up again */
 			return -EBADMSG;
 		m->started = true;
@@ -663,6 +671,25 @@ static void on_start(struct monitor *m, struct sb_ipc_msg *msg)
 
 /* ---- messages of the command line ---- */
 
+/* One more command. Whoever asked learns by EXITED that it never began. */
+static void on_exec(struct monitor *m, const struct sb_ipc_msg *msg)
+{
+	const struct sb_ipc_run *run = sb_ipc_get(msg, sizeof(*run), 4);
+	int r = -EBADMSG;
+
+	if (run && run->cmd != 0)
+		r = m->state == MON_RUNNING && m->started && m->chan >= 0
+			    ? sb_ipc_send(m->chan, SB_IPC_CHAN_EXEC, run, sizeof(*run), msg->fds, 4)
+			    : -ESHUTDOWN;
+	if (r < 0 && run) {
+		const struct sb_ipc_exited x = { .cmd = run->cmd,
+						 .kind = SB_EXIT_SETUP,
+						 .value = (uint32_t)-r };
+
+		mon_to_cli(m, SB_IPC_EXITED, &x, sizeof(x));
+	}
+}
+
 void mon_on_cli(struct sb_io *io, uint32_t events)
 {
 	struct monitor *m = io->owner;
@@ -694,9 +721,15 @@ void mon_on_cli(struct sb_io *io, uint32_t events)
 		p = sb_ipc_get(&msg, sizeof(struct sb_ipc_signal), 0);
 		cancel(m, p ? ((const struct sb_ipc_signal *)p)->signo : SIGTERM);
 		break;
+	case SB_IPC_EXEC:
+		on_exec(m, &msg);
+		break;
 	case SB_IPC_RESIZE:
 		p = sb_ipc_get(&msg, sizeof(struct sb_ipc_resize), 0);
-		if (p) {
+		if (p && ((const struct sb_ipc_resize *)p)->cmd != 0) {
+			if (m->state == MON_RUNNING)
+				to_chan(m, SB_IPC_RESIZE, p, sizeof(struct sb_ipc_resize));
+		} else if (p) {
 			m->rows = ((const struct sb_ipc_resize *)p)->rows;
 			m->cols = ((const struct sb_ipc_resize *)p)->cols;
 			if (m->state == MON_RUNNING)

@@ -25,6 +25,9 @@ enum sb_ipc_type {
 			     * cancelled; the second one kills at once */
 	SB_IPC_RESIZE = 3,  /* struct sb_ipc_resize; both hops */
 	SB_IPC_SIGNAL = 4,  /* struct sb_ipc_signal; both hops */
+	SB_IPC_EXEC = 6,    /* struct sb_ipc_run with cmd > 0, chosen by the sender, each once; fds: stdin,
+			     * stdout, stderr, sealed memory file with wire/exec_req.h: one more
+			     * command of a session that runs; STARTED and EXITED answer */
 	/* monitor -> channel */
 	SB_IPC_CHAN_START = 16, /* struct sb_ipc_chan_start; fds: carrier, plan memfd, memfd with the
 				 * values of its environment, and for a micro-VM with a network:
@@ -33,6 +36,7 @@ enum sb_ipc_type {
 				 * command */
 	SB_IPC_CHAN_KILL = 18,  /* struct sb_ipc_signal with cmd: SIGKILL to the whole command */
 	SB_IPC_CHAN_CLOSE = 19, /* empty: orderly end of the channel */
+	SB_IPC_CHAN_EXEC = 20,  /* as EXEC */
 	/* channel -> monitor -> cli */
 	SB_IPC_READY = 32,   /* empty: handshake done and guest reports ready */
 	SB_IPC_STARTED = 33, /* struct sb_ipc_started */

@@ -1,0 +1,390 @@
+/* sendbox ls, rm, rename, prune: what needs the database and no session. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/num.h"
+#include "cmd_instance.h"
+
+static const char json_help[] = "print one JSON object an instance a line";
+
+/* ---- size ---- */
+
+#define FILES_MAX 1000000U
+#define DEPTH_MAX 48
+
+/* Allocated bytes below @fd, which is taken. */
+static uint64_t used(int fd, unsigned int depth, unsigned int *left)
+{
+	DIR *d = fdopendir(fd);
+	uint64_t sum = 0;
+	struct dirent *e;
+
+	if (!d) {
+		(void)close(fd);
+		return 0;
+	}
+	while ((e = readdir(d)) && *left > 0) {
+		struct stat st;
+		int sub;
+
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+		    fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		(*left)--;
+		sum += (uint64_t)st.st_blocks * 512;
+		if (!S_ISDIR(st.st_mode) || depth >= DEPTH_MAX)
+			continue;
+		sub = openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+		if (sub >= 0)
+			sum += used(sub, depth + 1, left);
+	}
+	(void)closedir(d);
+	return sum;
+}
+
+static uint64_t size_of(struct state *s, int64_t id)
+{
+	char path[4200];
+	struct sb_err err = { 0 };
+	unsigned int left = FILES_MAX;
+	int fd = -1;
+
+	return instance_dir(s, id, path, sizeof(path), &fd, &err) < 0 ? 0 : used(fd, 0, &left);
+}
+
+static void size_text(uint64_t n, char *out, size_t cap)
+{
+	static const char units[] = "BKMGT";
+	size_t u = 0;
+	double v = (double)n;
+
+	while (v >= 1024 && u < 4) {
+		v /= 1024;
+		u++;
+	}
+	if (u == 0)
+		(void)snprintf(out, cap, "%lluB", (unsigned long long)n);
+	else
+		(void)snprintf(out, cap, v < 10 ? "%.1f%c" : "%.0f%c", v, units[u]);
+}
+
+static void age_text(int64_t then, char *out, size_t cap)
+{
+	long long s = (long long)time(NULL) - then;
+
+	if (s < 0)
+		s = 0;
+	if (s < 60)
+		(void)snprintf(out, cap, "%llds ago", s);
+	else if (s < 3600)
+		(void)snprintf(out, cap, "%lldm ago", s / 60);
+	else if (s < 86400)
+		(void)snprintf(out, cap, "%lldh ago", s / 3600);
+	else
+		(void)snprintf(out, cap, "%lldd ago", s / 86400);
+}
+
+/* ---- ls ---- */
+
+struct listing {
+	struct instances *in;
+	bool json;
+	bool any;
+	bool names;
+};
+
+static void put_escaped(const char *s)
+{
+	for (; *s; s++)
+		(void)putchar((unsigned char)*s >= 0x20 && (unsigned char)*s != 0x7f ? *s : '?');
+}
+
+static void list_json(const struct listing *l, const struct instance *i)
+{
+	char session[33];
+	char plan[65];
+	json_t *layers = i->layers ? json_loads(i->layers, 0, NULL) : NULL;
+	json_t *o;
+	char *s;
+
+	sb_hex_write(i->session, 16, session);
+	sb_hex_write(i->plan_sha256, 32, plan);
+	o = json_pack("{s:s,s:s?,s:s,s:s?,s:s?,s:s?,s:o?,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:I}", "name", i->name,
+		      "agent", i->agent, "status", instance_status_name(i->status), "workspace",
+		      i->workspace, "runtime", i->runtime, "image", i->image, "layers", layers, "session",
+		      session, "plan_sha256", plan, "cpus", (json_int_t)i->cpus, "memory_bytes",
+		      (json_int_t)i->memory_bytes, "created", (json_int_t)i->created_s, "started",
+		      (json_int_t)i->started_s, "exit_code",
+		      i->exit_code < 0 ? json_null() : json_integer(i->exit_code), "size_bytes",
+		      (json_int_t)size_of(l->in->s, i->id));
+	s = o ? json_dumps(o, JSON_COMPACT) : NULL;
+	if (s)
+		(void)puts(s);
+	free(s);
+	json_decref(o);
+}
+
+static int list_one(void *arg, const struct instance *i)
+{
+	struct listing *l = arg;
+	char name[31];
+	char age[32];
+	char size[32];
+	size_t n = strlen(i->name);
+
+	if (l->names) {
+		(void)puts(i->name);
+		return 0;
+	}
+	if (l->json) {
+		list_json(l, i);
+		return 0;
+	}
+	if (!l->any)
+		printf("%-30s %-12s %-12s %-12s %6s  %s\n", "NAME", "AGENT", "STATUS", "CREATED", "SIZE",
+		       "WORKSPACE");
+	l->any = true;
+	/* the end of a long name tells it apart */
+	(void)snprintf(name, sizeof(name), "%s%s", n > 30 ? "..." : "", n > 30 ? i->name + n - 27 : i->name);
+	age_text(i->created_s, age, sizeof(age));
+	size_text(size_of(l->in->s, i->id), size, sizeof(size));
+	printf("%-30s %-12.12s %-12s %-12s %6s  ", name, i->agent ? i->agent : "-",
+	       instance_status_name(i->status), age, size);
+	put_escaped(i->workspace ? i->workspace : "-");
+	(void)putchar('\n');
+	return 0;
+}
+
+static int take_ls(void *arg, int id, const char *value, struct sb_err *err)
+{
+	struct listing *l = arg;
+
+	(void)value;
+	(void)err;
+	l->json |= id == 2;
+	l->names |= id == 3;
+	return 0;
+}
+
+int cmd_ls(int argc, char **argv)
+{
+	static const struct cli_option table[] = {
+		{ "json", 0, NULL, json_help, 2 },
+		{ "names", 0, NULL, "print the names alone", 3 },
+		{ "help", 'h', NULL, "this text", VERB_HELP },
+	};
+	static const struct verb v = { "sendbox ls [options]", "List the instances, newest first.", table,
+				       SB_ARRAY_LEN(table), take_ls };
+	struct listing l = { 0 };
+	struct sb_err err = { 0 };
+	int at = 0;
+	int k = verb_options(&v, &l, argc, argv, &at);
+
+	if (k != 0)
+		return k == VERB_DONE ? SB_EXIT_OK : SB_EXIT_USAGE;
+	if (at < argc) {
+		cli_error("ls takes no names; sendbox ls --help");
+		return SB_EXIT_USAGE;
+	}
+	if (instances_open(&l.in) < 0)
+		return SB_EXIT_INTERNAL;
+	k = instance_each(l.in->s, list_one, &l, &err);
+	if (k < 0)
+		cli_error("%s", err.text);
+	l.in->s = state_close(l.in->s);
+	if (fflush(stdout) != 0)
+		return SB_EXIT_OUTPUT;
+	return k < 0 ? SB_EXIT_INTERNAL : SB_EXIT_OK;
+}
+
+/* ---- rm ---- */
+
+struct names {
+	char *name[4096];
+	size_t n;
+	int64_t before; /* prune: last used before; 0 = all */
+	bool lost;
+};
+
+static int collect(void *arg, const struct instance *i)
+{
+	struct names *n = arg;
+	int64_t last = i->stopped_s > i->started_s ? i->stopped_s : i->started_s;
+
+	if (n->before != 0 && (instance_runs(i) || last >= n->before))
+		return 0;
+	if (n->n == SB_ARRAY_LEN(n->name)) {
+		n->lost = true;
+		return 0;
+	}
+	n->name[n->n] = strdup(i->name);
+	return n->name[n->n] ? (n->n++, 0) : -ENOMEM;
+}
+
+/* Return: exit status. */
+static int remove_named(struct instances *in, const char *name, bool json)
+{
+	struct sb_err err = { 0 };
+	int k = instance_remove(in->s, name, &err);
+
+	if (k < 0)
+		cli_error("%s", err.text);
+	else if (json)
+		printf("{\"removed\":\"%s\"}\n", name);
+	else
+		printf("%s\n", name);
+	/* unknown names are told and not fatal */
+	return k < 0 && k != -ENOENT ? SB_EXIT_NO : SB_EXIT_OK;
+}
+
+static int take_rm(void *arg, int id, const char *value, struct sb_err *err)
+{
+	bool *flags = arg;
+
+	(void)value;
+	(void)err;
+	flags[id - 2] = true;
+	return 0;
+}
+
+int cmd_rm(int argc, char **argv)
+{
+	static const struct cli_option table[] = {
+		{ "all", 'a', NULL, "every instance that does not run", 2 },
+		{ "json", 0, NULL, json_help, 3 },
+		{ "help", 'h', NULL, "this text", VERB_HELP },
+	};
+	static const struct verb v = { "sendbox rm [options] NAME...", "Remove instances with all their files.",
+				       table, SB_ARRAY_LEN(table), take_rm };
+	static struct names all;
+	bool flags[2] = { false, false };
+	struct instances *in;
+	struct sb_err err = { 0 };
+	int status = SB_EXIT_OK;
+	int at = 0;
+	int k = verb_options(&v, flags, argc, argv, &at);
+
+	if (k != 0)
+		return k == VERB_DONE ? SB_EXIT_OK : SB_EXIT_USAGE;
+	if (at >= argc && !flags[0]) {
+		cli_error("no names; write: sendbox rm NAME..., or sendbox rm --all");
+		return SB_EXIT_NO;
+	}
+	if (instances_open(&in) < 0)
+		return SB_EXIT_INTERNAL;
+	if (flags[0] && instance_each(in->s, collect, &all, &err) < 0) {
+		cli_error("%s", err.text);
+		status = SB_EXIT_INTERNAL;
+	}
+	for (size_t i = 0; i < all.n; i++)
+		status |= remove_named(in, all.name[i], flags[1]);
+	for (int i = at; i < argc && !flags[0]; i++)
+		status |= remove_named(in, argv[i], flags[1]);
+	in->s = state_close(in->s);
+	return status;
+}
+
+/* ---- rename ---- */
+
+int cmd_rename(int argc, char **argv)
+{
+	static const struct cli_option table[] = { { "help", 'h', NULL, "this text", VERB_HELP } };
+	static const struct verb v = { "sendbox rename NAME NEW", "Give an instance another name.", table,
+				       SB_ARRAY_LEN(table), NULL };
+	struct instances *in;
+	struct sb_err err = { 0 };
+	int at = 0;
+	int k = verb_options(&v, NULL, argc, argv, &at);
+
+	if (k != 0)
+		return k == VERB_DONE ? SB_EXIT_OK : SB_EXIT_USAGE;
+	if (argc - at != 2) {
+		cli_error("write: %s", v.usage);
+		return SB_EXIT_USAGE;
+	}
+	if (instances_open(&in) < 0)
+		return SB_EXIT_INTERNAL;
+	k = instance_rename(in->s, argv[at], argv[at + 1], &err);
+	if (k < 0)
+		cli_error("%s", err.text);
+	in->s = state_close(in->s);
+	return k == 0 ? SB_EXIT_OK : k == -EINVAL ? SB_EXIT_USAGE : SB_EXIT_NO;
+}
+
+/* ---- prune ---- */
+
+struct prune {
+	int64_t before;
+	bool dry;
+	bool json;
+};
+
+static int take_prune(void *arg, int id, const char *value, struct sb_err *err)
+{
+	struct prune *p = arg;
+	uint64_t ms = 0;
+
+	if (id == 3)
+		p->dry = true;
+	if (id == 4)
+		p->json = true;
+	if (id != 2)
+		return 0;
+	if (sb_num_duration_ms(value, &ms) < 0)
+		return sb_err_set(err, -EINVAL, "--older-than takes a time, as 30d or 12h");
+	p->before = (int64_t)time(NULL) - (int64_t)(ms / 1000);
+	return 0;
+}
+
+int cmd_prune(int argc, char **argv)
+{
+	static const struct cli_option table[] = {
+		{ "older-than", 0, "TIME", "not used for TIME, as 30d", 2 },
+		{ "dry-run", 0, NULL, "tell what would be removed", 3 },
+		{ "json", 0, NULL, json_help, 4 },
+		{ "help", 'h', NULL, "this text", VERB_HELP },
+	};
+	static const struct verb v = { "sendbox prune --older-than TIME [--dry-run]",
+				       "Remove instances that do not run and were not used for a while.", table,
+				       SB_ARRAY_LEN(table), take_prune };
+	static struct names all;
+	struct prune p = { 0 };
+	struct instances *in;
+	struct sb_err err = { 0 };
+	int status = SB_EXIT_OK;
+	int at = 0;
+	int k = verb_options(&v, &p, argc, argv, &at);
+
+	if (k != 0)
+		return k == VERB_DONE ? SB_EXIT_OK : SB_EXIT_USAGE;
+	if (p.before == 0 || at < argc) {
+		cli_error("write: %s", v.usage);
+		return SB_EXIT_USAGE;
+	}
+	if (instances_open(&in) < 0)
+		return SB_EXIT_INTERNAL;
+	all.before = p.before;
+	k = instance_each(in->s, collect, &all, &err);
+	if (k < 0) {
+		cli_error("%s", err.text);
+		status = SB_EXIT_INTERNAL;
+	}
+	for (size_t i = 0; i < all.n; i++) {
+		if (p.dry && p.json)
+			printf("{\"would_remove\":\"%s\"}\n", all.name[i]);
+		else if (p.dry)
+			printf("would remove %s\n", all.name[i]);
+		else
+			status |= remove_named(in, all.name[i], p.json);
+	}
+	in->s = state_close(in->s);
+	return status;
+}
