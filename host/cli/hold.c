@@ -196,7 +196,7 @@ static int listen_here(struct hold *h, struct sb_err *err)
 		return sb_err_set(err, -errno, "socket: %s", strerror(errno));
 	(void)snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/attach.sock",
 		       h->r->session.dir);
-	old = umask(077);
+	old = umask(0177);
 	r = bind(h->listen, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(h->listen, 8) < 0 ? -errno
 											     : 0;
 	(void)umask(old);
