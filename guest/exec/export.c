@@ -266,8 +266,11 @@ static int first_name(struct export *x, const struct stat *st, const char **ret)
 static struct sb_tar_out entry(const struct export *x, enum sb_tar_out_type type,
 			       const struct stat *st)
 {
+	/* where there is but one identity, the builder's root had it */
+	bool alone = geteuid() != 0;
+
 	return (struct sb_tar_out){ .type = type, .path = x->path, .mode = st->st_mode & 07777,
-				    .uid = st->st_uid, .gid = st->st_gid,
+				    .uid = alone ? 0 : st->st_uid, .gid = alone ? 0 : st->st_gid,
 				    .mtime_s = st->st_mtim.tv_sec };
 }
 

@@ -233,7 +233,8 @@ static int set_up_net(const struct sb_plan_net *n, struct sb_err *err)
 	return e < 0 ? e : sb_init_net_give(&l, front, err);
 }
 
-static int set_up(struct sb_boot *boot, bool trees, struct sb_served *served, struct sb_err *err)
+static int set_up(struct sb_boot *boot, bool trees, struct sb_served *served, int *export,
+		  struct sb_err *err)
 {
 	sb_autorootfs struct sb_rootfs r;
 	int e = shield();
@@ -257,6 +258,8 @@ static int set_up(struct sb_boot *boot, bool trees, struct sb_served *served, st
 	r.plan = boot->plan;
 	r.root_mapped = trees || boot->plan->uid == 0; /* of a builder */
 	e = trees ? collect_trees(&r, served, err) : collect_own(&r, served, err);
+	if (boot->plan->task == SB_TASK_EXPORT) /* it is looked at from outside */
+		*export = sb_fd_take(&r.disk);
 	if (e == 0)
 		e = sb_rootfs_build(&r, "/tmp", err);
 	if (e == 0)
@@ -282,7 +285,7 @@ int sb_init_namespace(bool trees)
 		sb_log("cannot start the crypto library");
 		return 1;
 	}
-	e = set_up(&boot, trees, &served, &err);
+	e = set_up(&boot, trees, &served, &env.export, &err);
 	if (e == 0) {
 		e = sb_fd_set_nonblock(SB_INHERIT_CARRIER, true);
 		if (e < 0)
