@@ -86,6 +86,8 @@ static const struct command commands[] = {
 	{ "prune", cmd_prune, "remove instances that were not used for a while" },
 	{ "init", cmd_init, "write a .sendbox.yaml for this folder" },
 	{ "config", cmd_config, "check and explain the configuration, accept a project's file" },
+	{ "edit", cmd_edit, "a root shell in an agent's environment, saved on exit" },
+	{ "cache", cmd_cache, "show what is cached, remove it, check it" },
 	{ "policy", cmd_policy, "show the rules, or ask what they say to a command or connection" },
 	{ "net", cmd_net, "show what a running session reaches, or change it" },
 	{ "plan", cmd_plan, "show, compare and verify signed plans" },

@@ -237,6 +237,7 @@ static int prepare(struct run_agent *r, uint32_t *why, struct sb_err *err)
 
 static void done(struct run_agent *r)
 {
+	run_agent_environment_done(r);
 	settings_done(&r->settings);
 	agent_layer_done(&r->layer);
 	(void)agent_free(r->agent);

@@ -6,6 +6,7 @@
 #include "agent/settings.h"
 #include "banner.h"
 #include "conf_load.h"
+#include "environment/of_agent.h"
 #include "run_agent.h"
 
 #define RUN_AGENT_MOUNTS 32
@@ -19,6 +20,8 @@ struct run_agent {
 	struct agent_layer layer;
 	struct settings settings;
 	struct own_mount own[RUN_AGENT_MOUNTS];
+	struct environment_of of;       /* what its environment is made of */
+	struct environment_ready ready; /* its layers */
 	struct launch_target target;
 	const char **argv;
 	char guest_home[64];
@@ -38,6 +41,7 @@ void run_agent_review(struct run_agent *r);
 int run_agent_settings_dir(const struct sb_dirs *d, const char *instance, char out[PATH_MAX]);
 /* Layers and upper of the session. */
 SB_MUST_CHECK int run_agent_environment(struct run_agent *r, struct sb_err *err);
+void run_agent_environment_done(struct run_agent *r);
 /* The banner, when somebody sees it. */
 void run_agent_banner(void *arg, const struct sb_plan *plan);
 

@@ -17,6 +17,7 @@ struct environment_what {
 	const struct image *base; /* from image_get; borrowed */
 	const char *const *commands; /* NULL-terminated; each one /bin/sh -c. May be empty: then the
 				      * layers are the base's alone and nothing is built */
+	const char *const *health; /* argv that must succeed at the end, NULL-terminated; or NULL */
 	const char *const *env; /* NULL-terminated "K=V" for the commands, or NULL. No secrets: they
 				 * are part of the key and of the layer's record */
 	const char *const *groups; /* NULL-terminated words of cli/groups.h or hosts that the builder
