@@ -256,7 +256,7 @@ static int set_up(struct sb_boot *boot, bool trees, struct sb_served *served, in
 	if (e < 0)
 		return e;
 	r.plan = boot->plan;
-	r.root_mapped = trees || boot->plan->uid == 0; /* of a builder */
+	r.root_mapped = trees;
 	e = trees ? collect_trees(&r, served, err) : collect_own(&r, served, err);
 	if (boot->plan->task == SB_TASK_EXPORT) /* it is looked at from outside */
 		*export = sb_fd_take(&r.disk);
