@@ -176,6 +176,29 @@ static int attach_all(struct sb_rootfs *r)
 	return e;
 }
 
+/* The same for a builder's folders in the host's /usr, for what is installed locally. */
+static int own_local(const struct sb_rootfs *r)
+{
+	static const char *const dirs[] = { "local", "local/bin", "local/sbin", "local/lib",
+					    "local/share", "local/include", "local/etc" };
+	const char *top = r->disk >= 0 ? DISK "/" : "";
+	char path[48];
+	int e = 0;
+
+	(void)snprintf(path, sizeof(path), "%susr", top);
+	if (!r->vm && !r->root_mapped && r->plan->builder)
+		e = make_dir(r->upper, path, 0755);
+	for (size_t i = 0; e == 0 && !r->vm && !r->root_mapped && r->plan->builder &&
+			   i < SB_ARRAY_LEN(dirs); i++) {
+		(void)snprintf(path, sizeof(path), "usrlower/%s", dirs[i]);
+		if (!is_dir(r->upper, path))
+			continue;
+		(void)snprintf(path, sizeof(path), "%susr/%s", top, dirs[i]);
+		e = make_dir(r->upper, path, 0755);
+	}
+	return e;
+}
+
 /* The layers' /usr over the host's. */
 static int put_usr(struct sb_rootfs *r)
 {
@@ -184,6 +207,9 @@ static int put_usr(struct sb_rootfs *r)
 	size_t n = join(r, "usrlower", "usr", lower, sizeof(lower));
 	int e;
 
+	e = own_local(r);
+	if (e < 0)
+		return e;
 	if (n > 1 || r->disk >= 0)
 		e = new_overlay(r, lower, "usr", "usrwork", &tree);
 	else
