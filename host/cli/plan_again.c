@@ -110,6 +110,8 @@ static int fill_env(struct sb_plan *p, const struct run_options *o, struct sb_er
 				   .term = p->term };
 	int r = plan_base_env(&implied, true, err);
 
+	if (r == 0 && sb_plan_env_set(&implied, PLAN_GIT_TEMPLATE, strlen(PLAN_GIT_TEMPLATE), "") < 0)
+		r = oom(err);
 	if (r == 0)
 		r = find_values(p, o, &implied, err);
 	for (size_t i = 0; i < implied.n_env; i++) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "conn/plan_env.h"
 #include "crypto/crypto.h"
 #include "plan_guards.h"
 #include "plan_make_i.h"
@@ -99,6 +100,17 @@ static int guard_list(const struct plan_input *in, const char *list, enum sb_gua
 	return 0;
 }
 
+/* git init copies sample hooks: where no hook can be made it must not try, and it needs none. */
+static int git_env(struct sb_plan *p, struct sb_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < p->n_guards; i++)
+		if (p->guards[i].mode == SB_GUARD_GIT && !plan_env_get(p, PLAN_GIT_TEMPLATE))
+			r = sb_plan_env_set(p, PLAN_GIT_TEMPLATE, strlen(PLAN_GIT_TEMPLATE), "");
+	return r < 0 ? sb_err_set(err, r, "environment: %s", strerror(-r)) : 0;
+}
+
 int plan_set_guards(struct sb_plan *p, const struct plan_input *in, struct sb_err *err)
 {
 	struct guard_entry *v = calloc(SB_PLAN_MAX_GUARDS, sizeof(*v));
@@ -115,6 +127,8 @@ int plan_set_guards(struct sb_plan *p, const struct plan_input *in, struct sb_er
 		r = guard_list(in, "guarded_paths.hidden", SB_GUARD_HIDDEN, v, &l.n, err);
 	if (r == 0)
 		r = plan_guards(p, &l, err);
+	if (r == 0)
+		r = git_env(p, err);
 	for (size_t i = 0; i < l.n; i++)
 		free(v[i].where);
 	free(v);

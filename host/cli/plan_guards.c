@@ -6,10 +6,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define GIT_CONFIG ".git/config" /* git itself may add to it, see host/fs/gitcfg.h */
+
 /* What programs outside run or believe without being asked, when somebody opens the folder there. */
 static const char *const readonly_default[] = {
 	/* git: hooks, and settings that name programs; commondir would bring others */
-	".git/hooks", ".git/config", ".git/config.worktree", ".git/commondir",
+	".git/hooks", GIT_CONFIG, ".git/config.worktree", ".git/commondir",
 	/* editors */
 	".vscode", ".idea", ".zed", ".vim", ".nvim.lua", ".nvimrc", ".exrc", ".vimrc",
 	".dir-locals.el",
@@ -53,8 +55,8 @@ static int put(struct build *b, const char *path, enum sb_guard_mode mode)
 	for (size_t i = 0; i < b->n; i++) {
 		if (strcmp(b->v[i].path, path) != 0)
 			continue;
-		if (mode == SB_GUARD_HIDDEN)
-			b->v[i].mode = mode;
+		if (mode == SB_GUARD_HIDDEN || b->v[i].mode == SB_GUARD_GIT)
+			b->v[i].mode = mode; /* the stricter one */
 		return 0;
 	}
 	if (b->n == SB_PLAN_MAX_GUARDS)
@@ -193,7 +195,9 @@ static int add_readonly_default(struct build *b, const char *project)
 
 	for (const char *const *e = readonly_default; r == 0 && *e; e++)
 		if (!file || strncmp(*e, ".git/", 5) != 0)
-			r = add_below(b, project, *e, SB_GUARD_READONLY, false);
+			r = add_below(b, project, *e,
+				      strcmp(*e, GIT_CONFIG) == 0 ? SB_GUARD_GIT : SB_GUARD_READONLY,
+				      false);
 	return r;
 }
 
@@ -275,11 +279,24 @@ static void replace(struct sb_plan *p, struct sb_plan_guard *v, size_t n)
 	p->n_guards = n;
 }
 
+/* A folder that two servers share: what one has looked at the other one could change. */
+static void one_server_alone(struct build *b)
+{
+	size_t git = 0;
+
+	for (size_t i = 0; i < b->n; i++)
+		git += b->v[i].mode == SB_GUARD_GIT;
+	for (size_t i = 0; git > 1 && i < b->n; i++)
+		if (b->v[i].mode == SB_GUARD_GIT)
+			b->v[i].mode = SB_GUARD_READONLY;
+}
+
 static int take(struct build *b)
 {
 	struct sb_plan_guard *v = NULL;
 
 	drop_covered(b);
+	one_server_alone(b);
 	if (b->n > 0) {
 		v = calloc(b->n, sizeof(*v));
 		if (!v)

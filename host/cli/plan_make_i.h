@@ -31,6 +31,8 @@ SB_MUST_CHECK int plan_base_env(struct sb_plan *p, bool proxy_env, struct sb_err
 /* What an image's configuration sets, "K=V": what nobody has set yet, and PATH when it is ours. */
 SB_MUST_CHECK int plan_image_env(struct sb_plan *p, char *const *env, struct sb_err *err);
 /* The value of a variable, borrowed; NULL = not set. */
+/* Set, and empty, where git may not make hooks: git init then copies none. */
+#define PLAN_GIT_TEMPLATE "GIT_TEMPLATE_DIR"
 const char *plan_env_get(const struct sb_plan *p, const char *name);
 SB_MUST_CHECK int plan_set_argv(struct sb_plan *p, char **argv, struct sb_err *err);
 SB_MUST_CHECK int plan_set_image(struct sb_plan *p, const struct plan_input *in,

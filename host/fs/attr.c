@@ -373,10 +373,20 @@ static int set_times(int fd, const struct stat *a, int valid)
 	return utimensat(fd, "", t, AT_EMPTY_PATH) < 0 ? -errno : 0;
 }
 
+/* git init tries whether modes hold on the configuration it has just written: they are no content. */
+static bool only_mode(const struct fs *fs, const struct fs_node *n, const struct stat *a, int valid)
+{
+	const int other = FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID | FUSE_SET_ATTR_SIZE |
+			  FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME;
+
+	return !fs->conf->ro && n->rule && n->rule->git && S_ISREG(n->id.type) && !(valid & other) &&
+	       (a->st_mode & 0600) == 0600;
+}
+
 static int setattr(struct fs *fs, struct fs_node *n, const struct stat *a, int valid)
 {
 	struct statx now;
-	int r = fs_writable(fs, n);
+	int r = only_mode(fs, n, a, valid) ? 0 : fs_writable(fs, n);
 
 	if (r < 0)
 		return r;

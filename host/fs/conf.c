@@ -167,7 +167,7 @@ static int rule_child(struct fs_rule *at, const char *name, size_t len, struct f
 	return 0;
 }
 
-int fs_conf_rule(struct fs_conf *c, const char *path, bool hide)
+int fs_conf_rule(struct fs_conf *c, const char *path, enum fs_rule_kind kind)
 {
 	struct fs_rule *at = &c->rules;
 	const char *p = path;
@@ -184,8 +184,10 @@ int fs_conf_rule(struct fs_conf *c, const char *path, bool hide)
 		if (*p == '/')
 			p++;
 	}
-	at->hide = at->hide || hide;
-	at->protect = at->protect || !hide;
+	/* of two rules for one path the stricter one counts */
+	at->git = kind == FS_RULE_GIT && (at->git || (!at->hide && !at->protect));
+	at->hide = at->hide || kind == FS_RULE_HIDE;
+	at->protect = at->protect || kind != FS_RULE_HIDE;
 	c->n_rules++;
 	return 0;
 }
@@ -267,9 +269,11 @@ static int take_value(struct fs_conf *c, const char *name, const char *v)
 	if (strcmp(name, "--quota-inodes") == 0)
 		return sb_num_u64(v, 1, INT64_MAX, &c->quota_inodes) < 0 ? -EINVAL : 0;
 	if (strcmp(name, "--hide") == 0)
-		return fs_conf_rule(c, v, true);
+		return fs_conf_rule(c, v, FS_RULE_HIDE);
 	if (strcmp(name, "--protect") == 0)
-		return fs_conf_rule(c, v, false);
+		return fs_conf_rule(c, v, FS_RULE_PROTECT);
+	if (strcmp(name, "--git-config") == 0)
+		return fs_conf_rule(c, v, FS_RULE_GIT);
 	return 1;
 }
 

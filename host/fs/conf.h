@@ -26,11 +26,13 @@ struct fs_leaf {
 	int fd;     /* owned by the process */
 };
 
+enum fs_rule_kind { FS_RULE_PROTECT = 0, FS_RULE_HIDE, FS_RULE_GIT };
 /* A component of a rule path. A leaf hides or protects; an inner one only leads there. */
 struct fs_rule {
 	char *name;
 	bool hide;
 	bool protect;
+	bool git; /* protected, but may be replaced as gitcfg.h says */
 	struct fs_rule *sub; /* first child */
 	struct fs_rule *next;
 };
@@ -64,7 +66,7 @@ SB_MUST_CHECK int fs_conf_parse(struct fs_conf *c, int argc, char *const *argv,
 /* Pure parts, for tests and fuzzing. Return: 0; -EINVAL; -ENOMEM. */
 SB_MUST_CHECK int fs_conf_map(const char *s, struct fs_map *ret);
 SB_MUST_CHECK int fs_conf_leaf(struct fs_conf *c, const char *spec);
-SB_MUST_CHECK int fs_conf_rule(struct fs_conf *c, const char *path, bool hide);
+SB_MUST_CHECK int fs_conf_rule(struct fs_conf *c, const char *path, enum fs_rule_kind kind);
 
 /* The rule for @name beneath @at. @at may be NULL. Return: NULL = none. */
 const struct fs_rule *fs_rule_sub(const struct fs_rule *at, const char *name);

@@ -8,6 +8,7 @@
 
 #include "base/fd.h"
 #include "fs/fs.h"
+#include "fs/gitcfg.h"
 
 static const struct fs_rule *rule_for(const struct fs *fs, const struct fs_node *p,
 				      const char *name)
@@ -315,6 +316,41 @@ static int rename_in(struct fs *fs, struct fs_node *p, const char *name, struct 
 	return 0;
 }
 
+/*
+ * A file that takes the place of git's configuration, as git itself does it: "config.lock" beside
+ * it. From the rename on it is protected itself, by its node, so what was read here is what stays:
+ * it has no other name, and nobody serves this folder a second time (the plan's maker sees to that).
+ * Return: the directory's descriptor; -errno.
+ */
+static int git_begin(struct fs *fs, struct fs_node *p, const char *name, struct fs_node *q,
+		     const char *newname, unsigned int flags)
+{
+	int r;
+
+	if (!q)
+		return -ESTALE;
+	r = fs_writable(fs, q);
+	if (r == 0 && (p != q || flags != 0))
+		r = -EACCES;
+	if (r == 0)
+		r = fs_node_fd(fs, q);
+	if (r < 0)
+		return r;
+	if (fs_gitcfg_replace(r, name, newname) < 0)
+		return -EACCES;
+	fs_notify_expect(fs, q, newname);
+	return r;
+}
+
+static int target_begin(struct fs *fs, struct fs_node *p, const char *name, struct fs_node *q,
+			const char *newname, unsigned int flags)
+{
+	const struct fs_rule *rule = q && fs_name_check(newname) == 0 ? rule_for(fs, q, newname) : NULL;
+
+	return rule && rule->git ? git_begin(fs, p, name, q, newname, flags)
+				 : name_begin(fs, q, newname, false);
+}
+
 void fs_op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_t newparent,
 		  const char *newname, unsigned int flags)
 {
@@ -328,7 +364,7 @@ void fs_op_rename(fuse_req_t req, fuse_ino_t parent, const char *name, fuse_ino_
 	if (r == 0)
 		r = name_begin(fs, p, name, false);
 	if (r >= 0)
-		r = name_begin(fs, q, newname, false);
+		r = target_begin(fs, p, name, q, newname, flags);
 	if (r >= 0)
 		r = fs_node_fd(fs, p);
 	if (r >= 0 && q->fd < 0)

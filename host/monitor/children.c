@@ -244,7 +244,9 @@ static void guard_args(const struct sb_plan *p, const struct sb_plan_mount *pm, 
 
 		if (sb_plan_holder(p, g->path) != pm)
 			continue;
-		arg(a, g->mode == SB_GUARD_HIDDEN ? "--hide" : "--protect");
+		arg(a, g->mode == SB_GUARD_HIDDEN ? "--hide"
+		       : g->mode == SB_GUARD_GIT  ? "--git-config"
+						  : "--protect");
 		arg(a, g->path + strlen(pm->guest) + 1);
 	}
 }

@@ -66,6 +66,7 @@ enum sb_guard_mode {
 	SB_GUARD_NONE = 0,
 	SB_GUARD_READONLY = 1, /* may be read; not written, made, renamed or removed */
 	SB_GUARD_HIDDEN = 2,   /* is not there, and cannot be made */
+	SB_GUARD_GIT = 3,      /* git's configuration: may be replaced by itself and harmless additions */
 };
 enum sb_decision {
 	SB_DECISION_NOT_ASKED = 0,
@@ -243,6 +244,9 @@ static inline void sb_plan_freep(struct sb_plan **p)
  * Return: 0; -EINVAL with the text in @err.
  */
 SB_MUST_CHECK int sb_plan_check(const struct sb_plan *p, struct sb_err *err);
+
+/* The part of it that the configuration alone decides: before there is a bundle, a kernel, a signer. */
+SB_MUST_CHECK int sb_plan_check_policy(const struct sb_plan *p, struct sb_err *err);
 
 /* Canonical bytes. @ret: malloc'd, caller frees. Return: 0; -EINVAL (check fails); -ENOMEM. */
 SB_MUST_CHECK int sb_plan_write(const struct sb_plan *p, char **ret, size_t *ret_len,

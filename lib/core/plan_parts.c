@@ -6,7 +6,7 @@
 #include "core/cmd_json.h"
 
 static const char *const profile_names[] = { NULL, "strict", "default", "build" };
-static const char *const guard_names[] = { NULL, "readonly", "hidden" };
+static const char *const guard_names[] = { NULL, "readonly", "hidden", "git" };
 static const char *const decision_names[] = { "not_asked", "enforced", "rejected" };
 
 static const struct sb_json_field own_fields[] = {

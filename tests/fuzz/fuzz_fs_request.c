@@ -154,8 +154,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	conf.quota_inodes = data[0] & 2 ? 5 : 0;
 	conf.cache = data[0] & 4 ? FS_CACHE_LONG : FS_CACHE_SHORT;
 	if (data[0] & 8)
-		sb_assert(fs_conf_rule(&conf, "d/b", true) == 0 &&
-			  fs_conf_rule(&conf, "a", false) == 0);
+		sb_assert(fs_conf_rule(&conf, "d/b", FS_RULE_HIDE) == 0 &&
+			  fs_conf_rule(&conf, "a", FS_RULE_PROTECT) == 0);
 	conn = open("/dev/null", O_RDWR | O_CLOEXEC); /* a device: an answer is one write */
 	sb_assert(conf.root_fd >= 0 && conn >= 0);
 	sb_assert(fs_new(&conf, &conn, &fs, NULL) == 0);

@@ -72,7 +72,9 @@ static const char *made(struct sb_plan *p, const struct lists *t)
 		return memcpy(text, err.text, sizeof(err.text));
 	for (size_t i = 0; i < p->n_guards; i++) {
 		n += snprintf(text + n, sizeof(text) - (size_t)n, "%s%s:%c", i ? " " : "",
-			      p->guards[i].path, p->guards[i].mode == SB_GUARD_HIDDEN ? 'h' : 'r');
+			      p->guards[i].path, p->guards[i].mode == SB_GUARD_HIDDEN ? 'h'
+			      : p->guards[i].mode == SB_GUARD_GIT  ? 'g'
+								   : 'r');
 		if (i > 0)
 			CHECK(strcmp(p->guards[i - 1].path, p->guards[i].path) < 0);
 	}
@@ -121,6 +123,35 @@ TEST(relative_and_absolute)
 	CHECK(strstr(made(&p, &l), "shared read-write") != NULL);
 	l.readonly = LIST(S("ro"));
 	CHECK(strstr(made(&p, &l), "shared read-write") != NULL);
+	drop(&p);
+	tear_down();
+}
+
+TEST(git_may_add_to_its_configuration_where_one_server_sees_it)
+{
+	struct sb_plan_mount m[] = {
+		{ .guest = S("/again"), .mode = SB_MOUNT_RW },
+		{ .guest = S("/w"), .mode = SB_MOUNT_RW },
+	};
+	struct sb_plan p = { .provider = SB_PROVIDER_MICROVM, .mounts = m + 1, .n_mounts = 1 };
+	struct lists l = { .project = "/w", .readonly = LIST(S("default")) };
+
+	set_up();
+	m[0].host = m[1].host = on_host(1, "p");
+	CHECK(strstr(made(&p, &l), "/w/.git/config:g ") != NULL);
+	CHECK(strstr(made(&p, &l), "/w/.git/hooks:r ") != NULL);
+	l.readonly = LIST(S("default"), S(".git/config"));
+	CHECK(strstr(made(&p, &l), "/w/.git/config:r ") != NULL);
+	l.readonly = LIST(S(".git/config"), S("default"));
+	CHECK(strstr(made(&p, &l), "/w/.git/config:r ") != NULL);
+	l.readonly = LIST(S("default"));
+	l.hidden = LIST(S(".git/config"));
+	CHECK(strstr(made(&p, &l), "/w/.git/config:h ") != NULL);
+	l.hidden = NULL;
+	p.mounts = m; /* two servers of one folder */
+	p.n_mounts = 2;
+	CHECK(strstr(made(&p, &l), "/w/.git/config:r ") != NULL);
+	CHECK(strstr(made(&p, &l), "/again/.git/config:r ") != NULL);
 	drop(&p);
 	tear_down();
 }

@@ -53,12 +53,12 @@ TEST(rules)
 	const struct fs_rule *r;
 
 	fs_conf_init(&c);
-	CHECK_EQ(fs_conf_rule(&c, ".git/hooks", false), 0);
-	CHECK_EQ(fs_conf_rule(&c, ".git/config", true), 0);
-	CHECK_EQ(fs_conf_rule(&c, ".env", true), 0);
-	CHECK_EQ(fs_conf_rule(&c, "/x", true), -EINVAL);
-	CHECK_EQ(fs_conf_rule(&c, "", true), -EINVAL);
-	CHECK_EQ(fs_conf_rule(&c, "x/..", true), -EINVAL);
+	CHECK_EQ(fs_conf_rule(&c, ".git/hooks", FS_RULE_PROTECT), 0);
+	CHECK_EQ(fs_conf_rule(&c, ".git/config", FS_RULE_HIDE), 0);
+	CHECK_EQ(fs_conf_rule(&c, ".env", FS_RULE_HIDE), 0);
+	CHECK_EQ(fs_conf_rule(&c, "/x", FS_RULE_HIDE), -EINVAL);
+	CHECK_EQ(fs_conf_rule(&c, "", FS_RULE_HIDE), -EINVAL);
+	CHECK_EQ(fs_conf_rule(&c, "x/..", FS_RULE_HIDE), -EINVAL);
 	r = fs_rule_sub(&c.rules, ".git");
 	REQUIRE(r);
 	CHECK(!r->hide && !r->protect);
