@@ -472,12 +472,12 @@ int cmd_bundle(int argc, char **argv)
 	for (size_t i = 0; argc > 0 && i < SB_ARRAY_LEN(actions); i++)
 		if (strcmp(argv[0], actions[i].name) == 0)
 			return run_action(&actions[i], argc - 1, argv + 1);
-	if (help) {
+	if (help || argc == 0) {
 		printf("usage: sendbox bundle ACTION [options]\n\n");
 		for (size_t i = 0; i < SB_ARRAY_LEN(actions); i++)
 			printf("  %-8s %s\n", actions[i].name, actions[i].help);
 		printf("\nsendbox bundle ACTION --help tells the options.\n");
-		return fflush(stdout) == 0 ? SB_EXIT_OK : SB_EXIT_INTERNAL;
+		return argc == 0 ? SB_EXIT_USAGE : fflush(stdout) == 0 ? SB_EXIT_OK : SB_EXIT_INTERNAL;
 	}
 	cli_error("bundle wants an action: build, sign, verify or inspect");
 	return SB_EXIT_USAGE;

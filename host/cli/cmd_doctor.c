@@ -2,7 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bundle_local.h"
 #include "cli.h"
+#include "crypto/crypto.h"
 #include "dirs.h"
 #include "options.h"
 
@@ -34,6 +36,32 @@ static void probe_text(const struct sb_provider *p, const struct sb_probe *probe
 		if (c->state != SB_CHECK_OK && c->remedy[0])
 			printf("        -> %s\n", c->remedy);
 	}
+}
+
+/* Every runtime starts its guest from the bundle: opened and verified as a start does it. */
+static void probe_bundle(const struct sb_dirs *d, struct sb_probe *p)
+{
+	static const char remedy[] = "install sendbox anew, or see sendbox bundle verify";
+	uint8_t pub[32];
+	uint8_t sec[64];
+	struct sb_err err = { 0 };
+	sb_autobundle struct sb_bundle *b = NULL;
+	int r = cli_host_key(d, pub, sec, &err);
+
+	if (r == 0)
+		r = cli_bundle_open(d, pub, sec, &b, &err);
+	sb_wipe(sec, sizeof(sec));
+	if (r < 0) {
+		sb_probe_add(p, "guest bundle", SB_CHECK_FAIL, remedy, "%.190s",
+			     err.code ? err.text : strerror(-r));
+		p->ready = false;
+		return;
+	}
+	if (memcmp(b->key, pub, sizeof(pub)) == 0)
+		sb_probe_add(p, "guest bundle", SB_CHECK_OK, "", BUNDLE_LOCAL ", signed with this host's key");
+	else
+		sb_probe_add(p, "guest bundle", SB_CHECK_OK, "", "release %.60s, sequence %llu, signature valid",
+			     b->m.release, (unsigned long long)b->m.sequence);
 }
 
 int cmd_doctor(int argc, char **argv)
@@ -85,8 +113,8 @@ int cmd_doctor(int argc, char **argv)
 		cli_error("--accel \"%.60s\": must be auto, kvm or tcg", accel);
 		return SB_EXIT_USAGE;
 	}
-	if (cli_dirs_init(&dirs, &err) < 0) {
-		cli_error("%s", err.text);
+	if (sb_crypto_init() < 0 || cli_dirs_init(&dirs, &err) < 0) {
+		cli_error("%s", err.code ? err.text : "no crypto library");
 		return SB_EXIT_INTERNAL;
 	}
 	if (json)
@@ -98,6 +126,7 @@ int cmd_doctor(int argc, char **argv)
 		if (!probe)
 			continue;
 		p->probe(&dirs.d, p->is_vm ? want : SB_ACCEL_NONE, p->is_vm ? kernel : NULL, probe);
+		probe_bundle(&dirs.d, probe);
 		all_ready = all_ready && probe->ready;
 		if (json)
 			(void)json_array_append_new(list, probe_json(p, probe));

@@ -37,7 +37,7 @@ static void help(void)
 	printf("usage: sendbox key list [--json]\n"
 	       "       sendbox key rotate [--floor now]\n"
 	       "       sendbox key export [ID]\n"
-	       "       sendbox key trust FILE [--name TEXT] [--valid-from now] [--valid-for TIME]\n"
+	       "       sendbox key trust FILE|KEY [--name TEXT] [--valid-from now] [--valid-for TIME]\n"
 	       "       sendbox key revoke ID\n\n"
 	       "Keys that plans are signed with. A key is named by its first digits.\n\n");
 	cli_options_help(table, SB_ARRAY_LEN(table));
@@ -234,7 +234,7 @@ static int trust(const struct args *a, const struct sb_dirs *d, struct sb_err *e
 	int r;
 
 	if (!a->what)
-		return sb_err_set(err, -EINVAL, "key trust: which file?");
+		return sb_err_set(err, -EINVAL, "key trust: which key? The file or the text of sendbox key export");
 	if (!k.name)
 		k.name = (char *)(uintptr_t) "";
 	r = cli_key_read(a->what, k.key, err);
@@ -272,6 +272,10 @@ int cmd_key(int argc, char **argv)
 	struct args a = { .verb = "" };
 	struct sb_err err = { 0 };
 
+	if (argc == 0) { /* as config and policy */
+		help();
+		return SB_EXIT_USAGE;
+	}
 	if (parse(argc, argv, &a, &err) < 0) {
 		cli_error("%s", err.text);
 		return SB_EXIT_USAGE;

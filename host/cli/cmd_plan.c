@@ -288,6 +288,10 @@ int cmd_plan(int argc, char **argv)
 	bool alone;
 	int status;
 
+	if (argc == 0) { /* as config and policy */
+		help();
+		return SB_EXIT_USAGE;
+	}
 	if (parse(argc, argv, &a, &err) < 0) {
 		cli_error("%s", err.text);
 		return SB_EXIT_USAGE;

@@ -187,6 +187,20 @@ static int show(struct args *a)
 
 /* ---- check ---- */
 
+/* There are no quotes and no shell in a rule: whoever writes some most likely thinks that there are. */
+static void note_shell(const struct sb_plan_commands *c)
+{
+	for (size_t i = 0; i < c->n_rules; i++) {
+		const struct sb_cmd_rule *r = &c->rules[i];
+		size_t at = strcspn(r->pattern, "\"'|;&<>$`");
+
+		if (r->pattern[at] && (at == 0 || r->pattern[at - 1] != '\\'))
+			cli_error("%s: note: \"%c\" in the rule \"%.100s\" means itself: there are no quotes and "
+				  "no shell in rules (a blank in a word is \"\\ \")", r->from,
+				  r->pattern[at], r->pattern);
+	}
+}
+
 static int check(struct args *a)
 {
 	struct conf_cmd *c = &a->c;
@@ -216,6 +230,7 @@ static int check(struct args *a)
 					    cfg_str(c->conf.loaded.cfg, "runtime.provider", "auto"),
 					    "tests", n, "failed", (json_int_t)failed, "results", tests,
 					    "diagnostics"), status);
+	note_shell(&c->plan->commands);
 	printf("%s: ok, %zu command rules, %zu network rules, %d tests, %zu failed\n",
 	       *conf_cmd_file(c) ? conf_cmd_file(c) : "built-in defaults", c->plan->commands.n_rules,
 	       c->plan->net.n_rules, n, failed);

@@ -10,7 +10,7 @@
 
 static int report(const struct run_options *opt, const struct launch_result *r)
 {
-	if (opt->dry_run || !opt->json) {
+	if (!opt->json || (opt->dry_run && r->status == SB_EXIT_OK)) {
 		if (r->text[0] != '\0')
 			cli_error("%s", r->text);
 		return r->status;
@@ -19,7 +19,7 @@ static int report(const struct run_options *opt, const struct launch_result *r)
 	    (r->exit.kind == SB_EXIT_CODE || r->exit.kind == SB_EXIT_SIGNAL))
 		cli_event_exit(r->status, &r->exit);
 	else
-		cli_event_error(r->status, r->text);
+		cli_event_error(r->status, r->text, r->problems);
 	if (ferror(stdout)) { /* nobody got that line: this is the only other way to tell */
 		cli_error("cannot write the events to standard output");
 		return SB_EXIT_INTERNAL;
@@ -50,5 +50,10 @@ int cmd_run(int argc, char **argv)
 		   r.text[0] == '\0') {
 		(void)snprintf(r.text, sizeof(r.text), "%.499s", err.text);
 	}
-	return report(&opt, &r);
+	{
+		int status = report(&opt, &r);
+
+		free(r.problems);
+		return status;
+	}
 }

@@ -141,6 +141,12 @@ static bool equal(const struct sb_ipc_exec_event *a, const struct sb_ipc_exec_ev
 	       strcmp(a->path, b->path) == 0 && memcmp(a->argv, b->argv, a->argv_len) == 0;
 }
 
+/* A shell that tries the next folder of PATH after a refusal: to people that is one command. */
+static bool second_try(const struct sb_ipc_exec_event *last, const struct sb_ipc_exec_event *ev)
+{
+	return last->pid == ev->pid && last->cmd == ev->cmd && ev->count == 1 && !is_call(ev);
+}
+
 void commands_add(struct commands *c, const struct sb_ipc_exec_event *ev, commands_line_fn *line,
 		  void *arg)
 {
@@ -150,7 +156,9 @@ void commands_add(struct commands *c, const struct sb_ipc_exec_event *ev, comman
 		return;
 	for (size_t i = 0; i < c->n && !lost; i++) {
 		if (equal(&c->list[i].ev, ev)) {
-			c->list[i].ev.count += ev->count;
+			if (!second_try(&c->list[i].ev, ev))
+				c->list[i].ev.count += ev->count;
+			c->list[i].ev.pid = ev->pid;
 			return;
 		}
 	}
@@ -168,22 +176,27 @@ void commands_add(struct commands *c, const struct sb_ipc_exec_event *ev, comman
 void commands_tell(struct commands *c, commands_line_fn *line, void *arg)
 {
 	uint64_t rest = c->beyond;
+	uint64_t again = 0; /* of commands that have their line */
 	char text[160];
 
 	for (size_t i = 0; i < c->n; i++) {
 		struct entry *e = &c->list[i];
 
 		if (e->told)
-			rest += e->ev.count - 1;
+			again += e->ev.count - 1;
 		else if (c->lines + 1 < COMMANDS_LINES)
 			say(c, e, line, arg);
 		else
 			rest += e->ev.count;
 	}
-	if (rest == 0)
+	if (rest == 0 && again == 0)
 		return;
-	(void)snprintf(text, sizeof(text), "commands: and %llu more; --json shows all",
-		       (unsigned long long)rest);
+	if (rest == 0)
+		(void)snprintf(text, sizeof(text), "commands: refused again, %llu time%s; --json shows "
+			       "each", (unsigned long long)again, again == 1 ? "" : "s");
+	else
+		(void)snprintf(text, sizeof(text), "commands: and %llu more; --json shows all",
+			       (unsigned long long)(rest + again));
 	line(arg, text);
 }
 

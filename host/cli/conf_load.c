@@ -7,9 +7,21 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "base/num.h"
 #include "cli.h"
 #include "core/plan.h"
 #include "trust.h"
+
+/* Root through sudo acts for somebody. */
+static uid_t sudo_caller(void)
+{
+	const char *text = getenv("SUDO_UID");
+	uint64_t uid = 0;
+
+	if (geteuid() != 0 || !text || sb_num_u64(text, 1, INT32_MAX, &uid) < 0)
+		return 0;
+	return (uid_t)uid;
+}
 
 int conf_load(const struct cli_dirs *dirs, const struct run_options *o, struct conf *ret,
 	      struct sb_err *err)
@@ -18,7 +30,8 @@ int conf_load(const struct cli_dirs *dirs, const struct run_options *o, struct c
 				.home = cli_home("/"),
 				.project_dir = o->project,
 				.file = o->config,
-				.no_project = o->no_config };
+				.no_project = o->no_config,
+				.sudo_uid = sudo_caller() };
 	struct agent_layer global = { 0 };
 	char *data_dir = NULL; /* dirs has it already */
 	int r;

@@ -164,12 +164,20 @@ void cli_event_exit(int status, const struct sb_ipc_exited *x)
 			"max_rss_bytes", (json_int_t)x->max_rss));
 }
 
-void cli_event_error(int status, const char *message)
+void cli_event_error(int status, const char *message, const char *problems)
 {
 	json_t *text = json_string(message);
+	json_t *all = problems ? json_loads(problems, 0, NULL) : NULL;
+	json_t *o;
 
 	if (!text)
 		text = json_string("(text is not valid UTF-8)");
-	print(json_pack("{s:s,s:b,s:i,s:s,s:o}", "event", "error", "ok", 0, "exit_code", status,
-			"code", cli_code_of(status), "message", text));
+	o = json_pack("{s:s,s:b,s:i,s:s,s:o}", "event", "error", "ok", 0, "exit_code", status,
+		      "code", cli_code_of(status), "message", text);
+	if (o && all) {
+		(void)json_object_set(o, "diagnostics", json_object_get(all, "diagnostics"));
+		(void)json_object_set(o, "more", json_object_get(all, "more"));
+	}
+	json_decref(all);
+	print(o);
 }

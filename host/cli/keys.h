@@ -33,7 +33,8 @@ SB_MUST_CHECK int cli_keys_revoke(const struct sb_dirs *d, const char *id, uint8
 /* @id: as above; NULL = the current one. -ENOENT: none; -ENOTUNIQ: several */
 SB_MUST_CHECK int cli_keys_find(const struct cli_keys *k, const char *id, uint8_t ret[32],
 				struct sb_err *err);
-/* A public key: 32 bytes, or 64 hex digits and perhaps a newline. */
+/* A public key: the file @path of 32 bytes, or of 64 hex digits and perhaps a newline; or, when there
+ * is no such file, those digits themselves. */
 SB_MUST_CHECK int cli_key_read(const char *path, uint8_t ret[32], struct sb_err *err);
 
 #define CLI_KEY_ID_ROOM 17

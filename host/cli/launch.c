@@ -202,6 +202,7 @@ static void release(struct run *r)
 
 static void fill(const struct run *r, struct launch_result *ret)
 {
+	ret->problems = r->problems;
 	ret->fail = r->result.fail;
 	ret->exit = r->result.exit;
 	ret->status = status_of(r, ret->text, sizeof(ret->text));

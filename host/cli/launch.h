@@ -41,6 +41,8 @@ struct launch_result {
 	int status;                 /* exit status for the shell */
 	char text[500];             /* of a failure, or "" */
 	bool detached;              /* an instance that goes on without this process */
+	char *problems;             /* with --json: of the configuration, as problems_json writes them; the
+				     * caller frees it; else NULL */
 	uint8_t session[16];
 	uint8_t plan_sha256[32];
 };

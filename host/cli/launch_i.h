@@ -23,6 +23,7 @@ struct run {
 	bool json;     /* events instead of texts */
 	int stdio[3];  /* borrowed: where the command's input comes from and its output goes */
 	struct conf conf;
+	char *problems; /* goes into the result */
 	struct cli_dirs dirs;
 	struct sb_bundle *bundle;
 	struct sb_plan *plan;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bundle_local.h"
+#include "cli.h"
 #include "cmd_judge.h"
 #include "crypto/crypto.h"
 #include "dirs.h"
@@ -73,6 +74,8 @@ int launch_load(struct run *r, struct sb_err *err)
 
 	if (k == -EBADMSG) {
 		conf_problem_text(&r->conf.problems, text, sizeof(text));
+		if (r->json && problems_json(&r->conf.problems, SB_EXIT_USAGE, &r->problems) < 0)
+			r->problems = NULL;
 		if (!r->json && !r->l->quiet) {
 			problems_print(&r->conf.problems);
 			(void)snprintf(text, sizeof(text), "nothing was started");

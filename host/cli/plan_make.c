@@ -71,6 +71,37 @@ static void set_limits(struct sb_plan *p, const struct plan_input *in)
 		plan_set_quotas(p, in);
 }
 
+#define VM_MEMORY_MIN (128ULL << 20)
+
+/* What the ranges of the keys cannot say, told with its place. */
+static int check_limits(const struct sb_plan *p, const struct plan_input *in, struct sb_err *err)
+{
+	const struct cfg_value *uid = conf_set(in, "uid");
+	const struct cfg_value *memory = conf_set(in, "resources.memory_mb");
+	const struct cfg_value *disk = conf_set(in, "resources.disk_size_mb");
+	char name[PATH_MAX];
+
+	if (uid && p->uid == 65534) {
+		conf_name(in, uid, "--uid", "uid", name, sizeof(name));
+		return sb_err_set(err, -EINVAL, "%.300s: 65534 is nobody, who stands for owners that do not "
+				  "exist inside: choose another", name);
+	}
+	if (p->provider != SB_PROVIDER_MICROVM)
+		return 0;
+	if (memory && p->memory_bytes < VM_MEMORY_MIN) {
+		conf_name(in, memory, "--memory", "resources.memory_mb", name, sizeof(name));
+		return sb_err_set(err, -EINVAL, "%.300s: a micro-VM needs at least 128 MiB", name);
+	}
+	/* whose default depends on the accelerator, which may not be known yet */
+	if (disk && memory && p->upper.kind == SB_UPPER_TMPFS && p->disk_bytes > p->memory_bytes) {
+		conf_name(in, disk, "--disk", "resources.disk_size_mb", name, sizeof(name));
+		return sb_err_set(err, -EINVAL, "%.300s: the writable layer of a micro-VM lives in its memory, "
+				  "which has %llu MiB: give more memory or less disk", name,
+				  (unsigned long long)(p->memory_bytes >> 20));
+	}
+	return 0;
+}
+
 /* A value that the chosen runtime cannot use is refused, unless whoever chose the runtime stands
  * further in: then it was meant for the other one. */
 static int only_vm(const struct plan_input *in, const char *path, const char *option,
@@ -228,12 +259,31 @@ static int set_policy(struct sb_plan *p, const struct plan_input *in, const stru
 	return r;
 }
 
+/* A disk that somebody wants alone is compared when the accelerator and its default are known. */
+static int check_whole(struct sb_plan *p, const struct plan_input *in, struct sb_err *err)
+{
+	uint64_t disk = p->disk_bytes;
+	int r;
+
+	if (p->provider == SB_PROVIDER_MICROVM && !conf_set(in, "resources.memory_mb"))
+		p->disk_bytes = SB_MIN(disk, p->memory_bytes);
+	r = sb_plan_check_policy(p, err);
+	p->disk_bytes = disk;
+	return r;
+}
+
 int plan_policy_make(const struct plan_input *in, const struct sb_dirs *dirs,
 		     struct sb_plan **ret, struct sb_err *err)
 {
 	sb_autoplan struct sb_plan *p = calloc(1, sizeof(*p));
 	int r = p ? set_policy(p, in, dirs, err) : oom(err);
 
+	if (r == 0) {
+		set_limits(p, in);
+		r = check_limits(p, in, err);
+	}
+	if (r == 0)
+		r = check_whole(p, in, err);
 	if (r < 0)
 		return r;
 	*ret = sb_take(&p);
@@ -277,6 +327,11 @@ int plan_make(const struct plan_input *in, const struct sb_dirs *dirs,
 	if (r < 0)
 		return r;
 	set_limits(p, in);
+	*ret_fail = SB_FAIL_USAGE;
+	r = check_limits(p, in, err);
+	if (r < 0)
+		return r;
+	*ret_fail = SB_FAIL_PROVIDER;
 	r = plan_features(p);
 	if (r < 0)
 		return sb_err_set(err, r, "features of the plan: %s", strerror(-r));

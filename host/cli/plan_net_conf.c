@@ -14,7 +14,6 @@
 #include "wire/dns.h"
 
 #define NET "policy.network."
-#define GATE_CONNECTIONS 4096 /* what the gate can hold */
 
 static int oom(struct sb_err *err)
 {
@@ -186,18 +185,9 @@ static int dns_types(const struct plan_input *in, struct sb_plan_net *n, struct 
 	return 0;
 }
 
-static int limits(const struct plan_input *in, struct sb_plan_net *n, struct sb_err *err)
+static void limits(const struct plan_input *in, struct sb_plan_net *n)
 {
-	const struct cfg_value *v = conf_set(in, NET "max_connections");
-	int64_t most = conf_int(in, NET "max_connections", 512);
-	char name[PATH_MAX];
-
-	if (most > GATE_CONNECTIONS) {
-		conf_name(in, v, "--net-connections", "max_connections", name, sizeof(name));
-		return sb_err_set(err, -EINVAL, "%.300s %lld: at most %d are possible", name,
-				  (long long)most, GATE_CONNECTIONS);
-	}
-	n->max_connections = (uint32_t)most;
+	n->max_connections = (uint32_t)conf_int(in, NET "max_connections", 512);
 	n->idle_ms = (uint64_t)conf_int(in, NET "idle_timeout", 1800000);
 	n->session_bytes = (uint64_t)conf_int(in, NET "session_mb", 0);
 	n->host_bytes = (uint64_t)conf_int(in, NET "host_mb", 0);
@@ -206,7 +196,6 @@ static int limits(const struct plan_input *in, struct sb_plan_net *n, struct sb_
 	n->proxy_env = conf_bool(in, NET "proxy_env", false);
 	n->cname_strict = conf_bool(in, NET "strict_cname", false);
 	n->ech_outer = conf_bool(in, NET "allow_ech", false);
-	return 0;
 }
 
 /* Without a network a rule of the command line would be lost without a word. */
@@ -269,9 +258,8 @@ int plan_net_make(const struct plan_input *in, struct sb_plan *p, struct sb_err 
 	for (size_t i = 0; i < p->n_mounts; i++)
 		if (p->mounts[i].mode == SB_MOUNT_RW)
 			writable[n_writable++] = p->mounts[i].host;
-	r = limits(in, n, err);
-	if (r == 0)
-		r = port_list(in, &ports, err);
+	limits(in, n);
+	r = port_list(in, &ports, err);
 	env.ports = ports;
 	if (r == 0)
 		r = add_list(in, NET "allowed_domains", false, &env, n, err);

@@ -311,6 +311,12 @@ static void show_origin(FILE *to, const struct sb_plan *p)
 		plan_put(to, p->parts[i].path);
 		(void)fputc('\n', to);
 	}
+	for (size_t i = 0; i < sizeof(p->reviewed_sha256); i++) {
+		if (p->reviewed_sha256[i]) {
+			hex_line(to, "reviewed as", p->reviewed_sha256, sizeof(p->reviewed_sha256));
+			break;
+		}
+	}
 	label(to, "guest");
 	plan_put(to, p->bundle.origin);
 	(void)fprintf(to, ", release %" PRIu64 "\n", p->bundle.sequence);

@@ -147,6 +147,7 @@ struct cfg_files {
 	const char *home;
 	const char *project_dir;
 	const char *file;
+	uid_t sudo_uid; /* whose project files in his own folders count as the caller's; 0 = nobody's */
 	bool no_project; /* --no-config: look for no .sendbox.yaml */
 	const char *options; /* one YAML text; its values come from "command line" */
 	size_t options_len;

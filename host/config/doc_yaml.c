@@ -243,7 +243,8 @@ static int on_event(struct reader *r, struct fy_event *e)
 		return doc_build_close(r->b);
 	case FYET_ALIAS:
 		refuse(r, e->alias.anchor, '*',
-		       "aliases (*name) are not supported; write the value out");
+		       "aliases (*name) are not supported; a text that begins with * needs quotes: "
+		       "\"*.example.com\"");
 		place(r, NULL, 0, &n);
 		if (doc_build_in_key(r->b))
 			n.kind = DOC_STR;

@@ -33,6 +33,7 @@ struct file {
 
 struct loading {
 	struct problems *p;
+	uid_t sudo_uid; /* 0 = nobody */
 	struct file files[MAX_FILES]; /* outer to inner */
 	size_t n;
 	size_t n_system; /* the first of them: the system's and what those extend */
@@ -60,15 +61,32 @@ static int io(struct loading *l, const struct doc_node *at, const char *code, co
 
 /* ---- one file ---- */
 
+/*
+ * Root on behalf of somebody: sudo says of whom. His project's file in his own folder is as good as
+ * his command line is, which he has written as well; system and user files stay root's.
+ */
+static bool of_sudo_caller(const struct loading *l, enum cfg_layer layer, const char *path,
+			   const struct stat *st)
+{
+	const char *slash = strrchr(path, '/');
+	sb_autofree char *dir = slash ? strndup(path, SB_MAX((size_t)(slash - path), (size_t)1)) : NULL;
+	struct stat folder;
+
+	return l->sudo_uid != 0 && st->st_uid == l->sudo_uid && layer >= CFG_ORG && dir &&
+	       stat(dir, &folder) == 0 && folder.st_uid == l->sudo_uid &&
+	       !(folder.st_mode & S_IWOTH);
+}
+
 /* @shown: for problems, with the line that names the file when there is one. */
-static int check_stat(struct loading *l, const char *path, const struct stat *st,
-		      const struct doc_node *shown)
+static int check_stat(struct loading *l, enum cfg_layer layer, const char *path,
+		      const struct stat *st, const struct doc_node *shown)
 {
 	if (!S_ISREG(st->st_mode))
 		return io(l, shown, "untrusted", "%.400s is no regular file", path);
-	if (st->st_uid != geteuid() && st->st_uid != 0)
+	if (st->st_uid != geteuid() && st->st_uid != 0 && !of_sudo_caller(l, layer, path, st))
 		return io(l, shown, "untrusted", "%.400s belongs to user %u; it must belong to you or "
-			  "root", path, st->st_uid);
+			  "root%s", path, st->st_uid, geteuid() == 0 && layer >= CFG_ORG ?
+			  ", or in a folder of the same user, who calls through sudo" : "");
 	if ((st->st_mode & S_IWOTH) || ((st->st_mode & S_IWGRP) && st->st_gid != st->st_uid))
 		return io(l, shown, "untrusted", "%.400s can be written by others; chmod go-w it first",
 			  path);
@@ -141,7 +159,7 @@ static int open_file(struct loading *l, enum cfg_layer layer, const char *path,
 	else if (fstat(fd, &st) < 0)
 		r = io(l, &shown, "io", "%.400s: %s", f.path, strerror(errno));
 	else
-		r = check_stat(l, f.path, &st, &shown);
+		r = check_stat(l, layer, f.path, &st, &shown);
 	if (r == 0) {
 		f.dev = st.st_dev;
 		f.ino = st.st_ino;
@@ -344,6 +362,7 @@ int cfg_load(const struct cfg_files *in, struct cfg_loaded *ret, struct problems
 	if (!l)
 		return -ENOMEM;
 	l->p = problems;
+	l->sudo_uid = in->sudo_uid;
 	told = load_files(l, in);
 	r = told == -ENOMEM ? told : compile(l, in, &out.cfg);
 	r = r == 0 ? told : r;

@@ -99,10 +99,11 @@ const char *sb_net_reason_name(enum sb_net_reason r)
 	return (size_t)r < SB_ARRAY_LEN(reasons) ? reasons[r].name : "internal";
 }
 
-/* Only what a name, an address or a rule is made of: the text goes into answers and terminals. */
-static void safe(const char *s, char *out, size_t cap)
+/* The text goes into answers and terminals: only letters, digits and @more. */
+#define IN_NAME "-_.:*/[]+"          /* what a name, an address or a rule is made of */
+#define IN_PLACE IN_NAME " ()@~,="   /* "/p/.sendbox.yaml:3: group npm (built in)" */
+static void safe(const char *s, const char *more, char *out, size_t cap)
 {
-	static const char more[] = "-_.:*/[]+";
 	size_t n = 0;
 
 	for (; *s && n + 1 < cap; s++) {
@@ -190,21 +191,21 @@ size_t sb_net_explain(enum sb_net_reason reason, const struct sb_net_rule *rule,
 	if (cap == 0)
 		return 0;
 	out[0] = '\0';
-	safe(target ? target : "?", name, sizeof(name));
+	safe(target ? target : "?", IN_NAME, name, sizeof(name));
 	bracketed(name, host, sizeof(host));
 	if (session)
-		safe(session, id, sizeof(id));
+		safe(session, IN_NAME, id, sizeof(id));
 	sb_text_add(&o, "sendbox: %s: %s", why->name, port ? host : name);
 	if (port)
 		sb_text_add(&o, ":%u", (unsigned int)port);
 	sb_text_add(&o, " %s", why->text);
 	if (rule && rule->host) {
 		char text[SB_NET_RULE_TEXT];
-		char from[64];
+		char from[160];
 
 		sb_net_rule_text(rule, text, sizeof(text));
 		sb_text_add(&o, " (rule \"%s\"", text);
-		safe(rule->from ? rule->from : "", from, sizeof(from));
+		safe(rule->from ? rule->from : "", IN_PLACE, from, sizeof(from));
 		if (*from)
 			sb_text_add(&o, " of %s", from);
 		sb_text_add(&o, ")");

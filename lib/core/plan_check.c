@@ -173,27 +173,14 @@ static int check_limits(const struct sb_plan *p, struct sb_err *err)
 		return sb_err_set(err, -EINVAL, "plan refused: pids must be 4 to 4194304");
 	if (p->nofile < 16 || p->nofile > 1048576)
 		return sb_err_set(err, -EINVAL, "plan refused: nofile must be 16 to 1048576");
-	if (p->expires_unix_s <= p->created_unix_s)
-		return sb_err_set(err, -EINVAL, "plan refused: expires before it is made");
 	return 0;
 }
 
-int sb_plan_check(const struct sb_plan *p, struct sb_err *err)
+int sb_plan_check_policy(const struct sb_plan *p, struct sb_err *err)
 {
 	size_t bytes = 0;
-	int r;
+	int r = check_strings(p->argv, "arguments", &bytes, err);
 
-	if (p->provider != SB_PROVIDER_MICROVM && p->provider != SB_PROVIDER_NAMESPACE)
-		return sb_err_set(err, -EINVAL, "plan refused: no provider");
-	if ((p->provider == SB_PROVIDER_MICROVM) != (p->accel != SB_ACCEL_NONE))
-		return sb_err_set(err, -EINVAL, "plan refused: accelerator and provider disagree");
-	if (p->image == SB_IMAGE_NONE || (p->image == SB_IMAGE_DIR) != (p->image_path != NULL))
-		return sb_err_set(err, -EINVAL, "plan refused: no image, or image without a path");
-	if (p->image_path && (r = check_path("image", p->image_path, err)) < 0)
-		return r;
-	if (!p->argv || !p->argv[0] || !p->argv[0][0])
-		return sb_err_set(err, -EINVAL, "plan refused: no program to run");
-	r = check_strings(p->argv, "arguments", &bytes, err);
 	if (r == 0)
 		r = check_env(p, &bytes, err);
 	if (r == 0)
@@ -210,9 +197,27 @@ int sb_plan_check(const struct sb_plan *p, struct sb_err *err)
 		r = sb_plan_root_check(p, err);
 	if (r == 0)
 		r = sb_plan_net_check(&p->net, err);
-	if (r == 0)
-		r = sb_plan_parts_check(p, err);
-	return r;
+	return r < 0 ? r : sb_plan_confinement_check(p, err);
+}
+
+int sb_plan_check(const struct sb_plan *p, struct sb_err *err)
+{
+	int r;
+
+	if (p->provider != SB_PROVIDER_MICROVM && p->provider != SB_PROVIDER_NAMESPACE)
+		return sb_err_set(err, -EINVAL, "plan refused: no provider");
+	if ((p->provider == SB_PROVIDER_MICROVM) != (p->accel != SB_ACCEL_NONE))
+		return sb_err_set(err, -EINVAL, "plan refused: accelerator and provider disagree");
+	if (p->image == SB_IMAGE_NONE || (p->image == SB_IMAGE_DIR) != (p->image_path != NULL))
+		return sb_err_set(err, -EINVAL, "plan refused: no image, or image without a path");
+	if (p->image_path && (r = check_path("image", p->image_path, err)) < 0)
+		return r;
+	if (!p->argv || !p->argv[0] || !p->argv[0][0])
+		return sb_err_set(err, -EINVAL, "plan refused: no program to run");
+	if (p->expires_unix_s <= p->created_unix_s)
+		return sb_err_set(err, -EINVAL, "plan refused: expires before it is made");
+	r = sb_plan_check_policy(p, err);
+	return r < 0 ? r : sb_plan_parts_check(p, err);
 }
 
 int sb_plan_check_time(const struct sb_plan *p, uint64_t now_unix_s, struct sb_err *err)

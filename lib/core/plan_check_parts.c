@@ -212,10 +212,13 @@ int sb_plan_parts_check(const struct sb_plan *p, struct sb_err *err)
 
 	if (r == 0)
 		r = check_origin(p, err);
-	if (r == 0)
-		r = check_features(p, err);
-	if (r == 0)
-		r = check_profile(p, err);
+	return r < 0 ? r : check_features(p, err);
+}
+
+int sb_plan_confinement_check(const struct sb_plan *p, struct sb_err *err)
+{
+	int r = check_profile(p, err);
+
 	if (r == 0)
 		r = check_rlimits(p, err);
 	if (r == 0 && p->n_guards > SB_PLAN_MAX_GUARDS)

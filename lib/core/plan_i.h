@@ -18,6 +18,8 @@ SB_MUST_CHECK int sb_plan_root_check(const struct sb_plan *p, struct sb_err *err
 
 /* plan_check_parts.c; @err is set. Return: 0; -EINVAL. */
 SB_MUST_CHECK int sb_plan_parts_check(const struct sb_plan *p, struct sb_err *err);
+/* Profile, limits, guards, commands. */
+SB_MUST_CHECK int sb_plan_confinement_check(const struct sb_plan *p, struct sb_err *err);
 /* Absolute, normalised, bounded, no control characters. */
 SB_MUST_CHECK int sb_plan_check_path(const char *what, const char *path, struct sb_err *err);
 SB_MUST_CHECK int sb_plan_refuse(struct sb_err *err, const char *what, const char *value,

@@ -30,6 +30,10 @@ void cli_error(const char *fmt, ...)
 	(void)fputc('\n', stderr);
 }
 
+void cli_commands(void)
+{
+}
+
 const char *cli_code_of(int status)
 {
 	(void)status;

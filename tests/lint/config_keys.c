@@ -1,7 +1,7 @@
 /*
  * config_keys md|man: the tables of docs/configuration.md and sendbox.yaml(5), from the key table;
  * schema: the JSON Schema; check: for each line of stdin, a configuration as JSON, the codes of its
- * problems in a line (for tests/unit/config/schema.py).
+ * problems in a line (for tests/unit/config/schema.py); list, bounds: for tests/e2e/45-config-keys.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -187,6 +187,25 @@ static void manual(void)
 	}
 }
 
+/* Lowest and highest value of each number that acts: path, as it is written, as the plan has it. */
+static void bounds(void)
+{
+	for (size_t i = 0; i < cfg_n_keys; i++) {
+		const struct cfg_key *k = &cfg_keys[i];
+		int64_t unit = k->type == CFG_T_DURATION ? 1000 : 1;
+
+		if (k->state != CFG_ACTS || (k->type != CFG_T_INT && k->type != CFG_T_SIZE &&
+					     k->type != CFG_T_DURATION))
+			continue;
+		for (int end = 0; end < 2; end++) {
+			long long v = (long long)(end == 0 ? k->min : k->max);
+
+			(void)printf("%s\t%lld%s\t%lld\n", k->path, v / unit,
+				     k->type == CFG_T_SIZE ? "b" : "", v);
+		}
+	}
+}
+
 static int check(void)
 {
 	char *line = NULL;
@@ -244,6 +263,10 @@ int main(int argc, char **argv)
 				     cfg_keys[k].neutral ? cfg_keys[k].neutral : "");
 		return 0;
 	}
-	(void)fprintf(stderr, "usage: config_keys md|man|schema|check|list\n");
+	if (argc == 2 && strcmp(argv[1], "bounds") == 0) {
+		bounds();
+		return 0;
+	}
+	(void)fprintf(stderr, "usage: config_keys md|man|schema|check|list|bounds\n");
 	return 2;
 }

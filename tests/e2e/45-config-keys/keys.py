@@ -249,6 +249,51 @@ def neutral_alone(key, keys):
     return any(k == top or k.startswith(top + ".") for k in LATER)
 
 
+def nested(path, value):
+    """"a.b[]" with 5 as "a: {b: [5]}"; the other members that a list's maps need are there."""
+    parts = path.replace("[]", ".[]").split(".")
+    text = value
+    for part in reversed(parts):
+        text = "[%s]" % text if part == "[]" else "{%s: %s}" % (part, text)
+    return text
+
+
+NET = {"max_connections": "max_connections", "idle_timeout": "idle_ms", "session_mb": "session_bytes",
+       "host_mb": "host_bytes", "dns.queries_per_minute": "dns_queries",
+       "dns.new_names_per_minute": "dns_new_names"}
+LIMIT = {"fsize_mb": "fsize", "as_mb": "as", "data_mb": "data", "stack_mb": "stack", "cpu_secs": "cpu",
+         "memlock_mb": "memlock"}
+IN_PLAN = {
+    "resources.cpus": lambda p, v: p["cpus"], "resources.memory_mb": lambda p, v: p["memory"],
+    "resources.disk_size_mb": lambda p, v: p["disk"], "resources.pids": lambda p, v: p["pids_max"],
+    "resources.quota_mb": lambda p, v: p["mounts"][0]["quota_bytes"],
+    "resources.quota_files": lambda p, v: p["mounts"][0]["quota_inodes"],
+    "resources.rlimits.nofile": lambda p, v: p["nofile"], "timeout": lambda p, v: p["timeout_ms"],
+    "uid": lambda p, v: p["uid"],
+    "policy.network.allowed_ports[].port": lambda p, v: v if (False, "a.example.com", v, v) in rules(p) else None,
+    "policy.network.host_ports[]": lambda p, v: v if (False, "host.sendbox.internal", v, v) in rules(p) else None,
+}
+for name, member in NET.items():
+    IN_PLAN["policy.network." + name] = lambda p, v, m=member: p["net"][m]
+for name, member in LIMIT.items():
+    IN_PLAN["resources.rlimits." + name] = lambda p, v, m=member: p["rlimits"][m]
+ALONG = {"policy.network.allowed_ports[].port": "policy: {network: {allowed_domains: [a.example.com], allowed_ports: [{port: %s}]}}"}
+
+
+def row_bound(path, written, value):
+    """What a key's own range admits reaches the plan as it is, or is refused already by check."""
+    text = ALONG[path] % written if path in ALONG else nested(path, written)
+    if "runtime" not in text:
+        text = text.replace("{", "{runtime: {provider: %s}, " % provider, 1) if text.startswith("{") else "runtime: {provider: %s}\n%s" % (provider, text)
+    code, out, err = call(["config", "check", "--config", "@"], text)
+    ran, planned, why = call(["run", "--config", "@", "--trust-config", "--dry-run", "--", "true"], text)
+    name = f"{path}: {written}"
+    if code != 0 or ran != 0:
+        return told(code == ran == 2 and path in err + path and len(err) > 20, name + " is refused by check and by run", text, code, err, ran, why)
+    got = IN_PLAN.get(path, lambda p, v: None)(json.loads(json.loads(planned)["plan"]), value)
+    told(got is not None and int(got) == value, name + " reaches the plan", text, got)
+
+
 with open(project + "/outer.yaml", "w") as f:
     f.write("timeout: 44\n")
 with open(project + "/locked.yaml", "w") as f:
@@ -270,6 +315,9 @@ for key, (state, neutral) in keys.items():
         told(neutral_alone(key, keys), f"{key} asks for nothing alone")
     else:
         told(False, f"{key} has a row in keys.py")
+for line in open(work + "/bounds"):
+    path, written, value = line.rstrip("\n").split("\t")
+    row_bound(path, written, int(value))
 for key in (PLAN.keys() | OTHER.keys() | LATER.keys()) - keys.keys():
     told(False, f"{key} is a key")
 print(f"1..{count}")

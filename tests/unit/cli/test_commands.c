@@ -59,7 +59,29 @@ TEST(told_at_once_and_counted)
 	CHECK_EQ(n_lines, 1);
 	commands_tell(c, keep, NULL);
 	CHECK_EQ(n_lines, 2);
-	CHECK_STR(lines[1], "commands: and 4 more; --json shows all");
+	CHECK_STR(lines[1], "commands: refused again, 4 times; --json shows each");
+	CHECK(commands_free(c) == NULL);
+}
+
+TEST(the_next_folder_of_path_is_no_further_refusal)
+{
+	struct sb_plan p = plan();
+	struct sb_ipc_exec_event ev = event("a");
+	struct commands *c;
+
+	n_lines = 0;
+	ev.pid = 5;
+	REQUIRE(commands_new(&p, true, &c) == 0);
+	commands_add(c, &ev, keep, NULL); /* /usr/bin/git */
+	commands_add(c, &ev, keep, NULL); /* /bin/git, which is the same file */
+	commands_tell(c, keep, NULL);
+	CHECK_EQ(n_lines, 1);
+	ev.pid = 6; /* another process */
+	commands_add(c, &ev, keep, NULL);
+	commands_add(c, &ev, keep, NULL);
+	commands_tell(c, keep, NULL);
+	CHECK_EQ(n_lines, 2);
+	CHECK_STR(lines[1], "commands: refused again, 1 time; --json shows each");
 	CHECK(commands_free(c) == NULL);
 }
 
