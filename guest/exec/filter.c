@@ -30,6 +30,11 @@ struct sock_fprog sb_filter_profile(enum sb_profile profile)
 	}
 }
 
+struct sock_fprog sb_filter_judge(void)
+{
+	return (struct sock_fprog){ SB_ARRAY_LEN(judge_filter), judge_filter };
+}
+
 struct code {
 	struct sock_filter *at;
 	unsigned short n;

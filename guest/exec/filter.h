@@ -18,6 +18,9 @@
 /* The profile's filter alone; static. @profile must be one of the three. */
 struct sock_fprog sb_filter_profile(enum sb_profile profile);
 
+/* The judge's own filter; static. What it does not need kills it, which ends the session. */
+struct sock_fprog sb_filter_judge(void);
+
 #define SB_FILTER_ASK_REFUSED 1U /* refused calls are told to a listener */
 #define SB_FILTER_ASK_EXEC 2U    /* execve, and execveat where it is allowed, too */
 

@@ -222,6 +222,18 @@ static void allow(uint32_t *action, uint32_t arch, const char *const *names, siz
 	}
 }
 
+/* What the judge of executions calls once it serves; judge*.c and what they use of lib. */
+static const char *const judge_calls[] = {
+	"ppoll", "ioctl", "recvmsg", "sendto", "clock_gettime",		    /* its loop */
+	"process_vm_readv", "openat", "openat2", "close", "newfstatat", "fstat", "readlinkat",
+	"readlink", "faccessat2", "fcntl", "read", "pread64", "lseek", "fstatfs", "setfsuid", /* looking */
+	"write", "sendmsg",						    /* telling */
+	"ptrace", "wait4", "kill", "tgkill", "getpid", "gettid",	    /* the window */
+	"capget", "capset",
+	"brk", "mmap", "munmap", "mremap", "mprotect", "madvise", "getrandom", /* memory */
+	"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "restart_syscall", "exit", "exit_group",
+};
+
 static void leaf(uint32_t first, uint32_t action)
 {
 	if (n_leaves > 0 && leaves[n_leaves - 1].action == action)
@@ -255,6 +267,24 @@ static void make_leaves(uint32_t arch, enum profile profile)
 		leaf(X32_BIT, SECCOMP_RET_KILL_PROCESS);
 		leaf(UINT32_MAX, SECCOMP_RET_ERRNO | ENOSYS); /* a tracer's "skip this call" */
 	}
+}
+
+static void make_judge(uint32_t scmp_arch, uint32_t audit_arch)
+{
+	static uint32_t action[FIRST_UNKNOWN];
+
+	n_head = 0;
+	n_leaves = 0;
+	load(offsetof(struct seccomp_data, arch));
+	jump_eq(audit_arch, 1, 0);
+	emit(BPF_RET | BPF_K, 0, 0, SECCOMP_RET_KILL_PROCESS);
+	load(offsetof(struct seccomp_data, nr));
+	for (uint32_t i = 0; i < FIRST_UNKNOWN; i++)
+		action[i] = SECCOMP_RET_KILL_PROCESS;
+	allow(action, scmp_arch, judge_calls, COUNT(judge_calls));
+	for (uint32_t i = 0; i < FIRST_UNKNOWN; i++)
+		leaf(i, action[i]);
+	leaf(FIRST_UNKNOWN, SECCOMP_RET_KILL_PROCESS);
 }
 
 /* Leaves @a to @b, the latter not included; the number is loaded. */
@@ -310,5 +340,8 @@ int main(int argc, char **argv)
 		make_tree(0, n_leaves);
 		print(names[p]);
 	}
+	make_judge(scmp_arch, audit_arch);
+	make_tree(0, n_leaves);
+	print("judge_filter");
 	return 0;
 }

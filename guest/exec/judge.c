@@ -136,7 +136,10 @@ static void judge_one(struct judge *j, const struct call *c)
 	}
 	if (r == 0)
 		v = sb_cmdpol_decide_chain(j->policy, k->level, k->n);
-	else
+	if (r == 0 && k->n > 1 && v.rule && v.action != SB_CMD_DENY) {
+		look_names(j, c, k);
+		v = sb_cmdpol_decide_chain(j->policy, k->level, k->n);
+	} else if (r != 0)
 		v = r == LOOK_TOO_LONG ? too_long : unseen;
 	if (v.action == SB_CMD_ALLOW || v.action == SB_CMD_LOG)
 		let_run(j, c, k, &v);

@@ -146,6 +146,11 @@ int look_new(struct look *k);
 #define LOOK_TOO_LONG 1
 #define LOOK_UNSEEN 2
 int look_at(struct judge *j, const struct call *c, struct look *k);
+/*
+ * Mark the scripts among @k that their interpreter may not find again, because the workload can change
+ * where the name leads; but for scripts that it can change anyway.
+ */
+void look_names(struct judge *j, const struct call *c, struct look *k);
 void look_done(struct look *k);
 /* Open a file of /proc of the caller with the workload's rights, or with all. Return: fd; -errno. */
 int look_open(struct judge *j, const char *path, int flags);

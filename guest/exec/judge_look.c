@@ -11,7 +11,10 @@
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/mman.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -69,6 +72,7 @@ struct walk {
 	int cur; /* owned */
 	char rest[2 * PATH_MAX]; /* what is left to do */
 	unsigned int links;
+	bool loose; /* a folder on the way can be changed by the workload, or is one of /proc */
 };
 
 static bool is_proc_root(const struct judge *j, int fd)
@@ -76,6 +80,26 @@ static bool is_proc_root(const struct judge *j, int fd)
 	struct stat st;
 
 	return fstat(fd, &st) == 0 && st.st_dev == j->proc_dev && st.st_ino == PROC_ROOT_INO;
+}
+
+/* Whether the workload may write there, or make itself able to. */
+static bool changeable(int fd, const struct stat *st)
+{
+	struct statfs fs;
+
+	if (syscall(SYS_faccessat2, fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS) == 0)
+		return true;
+	return st->st_uid == (uid_t)setfsuid((uid_t)-1) &&
+	       (fstatfs(fd, &fs) < 0 || !(fs.f_flags & ST_RDONLY));
+}
+
+static void walk_note(struct walk *w)
+{
+	struct stat st;
+
+	if (!w->loose)
+		w->loose = fstat(w->cur, &st) < 0 || st.st_dev == w->j->proc_dev ||
+			   changeable(w->cur, &st);
 }
 
 static int walk_move(struct walk *w, int fd)
@@ -151,10 +175,11 @@ static int walk_step(struct walk *w, const char *name, bool follow)
 	return walk_link(w, text);
 }
 
+/* @ret_loose: may be NULL; whether the name can lead elsewhere later. */
 static int walk_slowly(struct judge *j, const struct call *c, int dir, const char *path,
-		       bool follow)
+		       bool follow, bool *ret_loose)
 {
-	struct walk w = { .j = j, .c = c };
+	struct walk w = { .j = j, .c = c, .loose = !ret_loose };
 	int r = 0;
 
 	w.cur = path[0] == '/' ? open("/", O_PATH | O_CLOEXEC) : fcntl(dir, F_DUPFD_CLOEXEC, 3);
@@ -167,8 +192,12 @@ static int walk_slowly(struct judge *j, const struct call *c, int dir, const cha
 		size_t len = strcspn(p, "/");
 		bool last = p[len + strspn(p + len, "/")] == '\0';
 
-		if (len == 0)
+		if (len == 0) {
+			if (ret_loose)
+				*ret_loose = w.loose;
 			return w.cur;
+		}
+		walk_note(&w);
 		if (len > NAME_MAX) {
 			r = -ENAMETOOLONG;
 			break;
@@ -207,7 +236,7 @@ static int find(struct judge *j, const struct call *c, int dirfd, const char *pa
 	}
 	fd = open_at(j, dir, path, follow ? 0 : O_NOFOLLOW);
 	if (fd < 0 && errno == ELOOP)
-		return walk_slowly(j, c, dir, path, follow);
+		return walk_slowly(j, c, dir, path, follow, NULL);
 	return fd < 0 ? -errno : fd;
 }
 
@@ -314,6 +343,7 @@ static int look_level(struct judge *j, struct look *k, size_t n)
 					.size = (uint64_t)st.st_size };
 	q->fd = k->fd[n];
 	q->project = NULL;
+	q->loose = false;
 	if (is_known(j, &st))
 		return 0;
 	got = read_head(j, k->fd[n], head);
@@ -407,6 +437,22 @@ int look_at(struct judge *j, const struct call *c, struct look *k)
 		r = look_level(j, k, n);
 	}
 	return r;
+}
+
+void look_names(struct judge *j, const struct call *c, struct look *k)
+{
+	for (size_t n = 0; n + 1 < k->n; n++) {
+		const char *name = n == 0 ? k->name : k->line[n - 1].interp;
+		bool loose = true;
+		struct stat st;
+		int fd;
+
+		if (fstat(k->fd[n], &st) == 0 && changeable(k->fd[n], &st))
+			continue;
+		fd = name[0] == '/' ? walk_slowly(j, c, -1, name, true, &loose) : -1;
+		sb_fd_close(&fd);
+		k->level[n].loose = loose;
+	}
 }
 
 void look_done(struct look *k)

@@ -11,13 +11,16 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "exec/filter.h"
 #include "exec/judge_i.h"
 #include "os/spawn.h"
 
 #define START_MS 20000
+#define STOP_MS 500
 #define CAP(c) (1U << (c))
 #define FILE_CAPS (CAP(CAP_DAC_OVERRIDE) | CAP(CAP_DAC_READ_SEARCH))
 #define KEPT_CAPS (FILE_CAPS | CAP(CAP_KILL) | CAP(CAP_SYS_PTRACE))
@@ -64,6 +67,17 @@ static int become(const struct sb_plan *plan)
 		return r;
 	/* both are reset by a change of identity */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+/* Whoever gets hold of this process shall not start, mount or connect anything by it. */
+static int wall(void)
+{
+	struct sock_fprog f = sb_filter_judge();
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &f) < 0)
 		return -errno;
 	return 0;
 }
@@ -160,6 +174,8 @@ SB_NORETURN static void serve(const struct sb_judge_config *cfg, pid_t parent, i
 		r = become(cfg->plan);
 		if (r == 0)
 			r = sb_spawn_die_with(parent);
+		if (r == 0)
+			r = wall();
 		if (r < 0)
 			(void)sb_err_set(&err, r, "command policy: identity: %s", strerror(-r));
 	}
@@ -227,11 +243,19 @@ int sb_judge_flush(const struct sb_judge *j)
 
 void sb_judge_stop(struct sb_judge *j)
 {
-	sb_fd_close(&j->sock);
-	if (j->pid > 0) {
-		(void)kill(j->pid, SIGKILL);
-		while (waitpid(j->pid, NULL, 0) < 0 && errno == EINTR)
-			continue;
+	const struct timespec ms = { .tv_nsec = 1000000 };
+	int flags = 0;
+
+	sb_fd_close(&j->sock); /* by which it ends */
+	if (j->pid > 0 && kill(j->pid, SIGKILL) < 0)
+		flags = WNOHANG; /* out of reach of PID 1, too: the end of PID 1 is its end */
+	for (int i = 0; j->pid > 0 && i < STOP_MS; i++) {
+		pid_t r = waitpid(j->pid, NULL, flags);
+
+		if (r == j->pid || (r < 0 && errno != EINTR))
+			break;
+		if (flags)
+			(void)nanosleep(&ms, NULL);
 	}
 	j->pid = 0;
 }

@@ -36,6 +36,7 @@
 #include "exec/judge.h"
 #include "exec/leaf.h"
 #include "exec/probe.h"
+#include "os/landlock.h"
 #include "os/loop.h"
 #include "relay/net_relay.h"
 #include "wire/ctl.h"
@@ -62,6 +63,7 @@ struct serve {
 	struct sb_probe probe; /* reads back what confines a command, beside the handshake */
 	struct sb_io probe_io;
 	bool probed;           /* the probe has ended */
+	bool scoped;           /* signals of the workload stay within it */
 	bool greeted;          /* the host can hear */
 	struct sb_err refused; /* why no command may start; told to the host when it can hear */
 	bool ran;              /* RUN was seen */
@@ -326,8 +328,9 @@ static int report(struct serve *s, char *text, size_t cap, struct sb_err *err)
 		r = sb_leaf_pids(s->env->cgroup, pids, sizeof(pids), err);
 	if (r < 0)
 		return r;
-	n = snprintf(text, cap, "%s%s%s", s->env->ready_text ? s->env->ready_text : "", pids,
-		     found);
+	n = snprintf(text, cap, "%ssignals=%s\n%s%s",
+		     s->env->ready_text ? s->env->ready_text : "",
+		     s->env->vm ? "by user" : s->scoped ? "scoped" : "open", pids, found);
 	return n < 0 || (size_t)n >= cap ? sb_err_set(err, -E2BIG, "the report is too long") : 0;
 }
 
@@ -551,6 +554,10 @@ static int prepare_walls(struct serve *s, struct sb_err *err)
 	r = sb_confine_prepare(s->plan, env->vm, env->cgroup != NULL, &s->confine, err);
 	if (r == 0)
 		r = start_judge(s, err);
+	/* the judge and the pumps are there already: nobody whom this process starts from here on
+	 * reaches them, though he may have their user */
+	if (r == 0 && !env->vm)
+		s->scoped = sb_landlock_scope_signals() == 0;
 	if (r == 0)
 		r = sb_probe_start(s->plan, &s->confine, s->judge.sock, &s->probe, err);
 	if (r < 0)

@@ -54,7 +54,7 @@ static const struct sb_cmd_rule *rule_of(const struct sb_plan *plan,
 static const char *why_of(const struct sb_ipc_exec_event *ev)
 {
 	static const char *const known[] = {
-		"rule",	   "default",	   "copy-of-denied", "loader", "no-path",
+		"rule",	   "default",	   "copy-of-denied", "loader",	    "no-path", "loose-name",
 		"too-long", "changed", "cannot-watch",   "lost", "system-call",
 	};
 

@@ -176,6 +176,9 @@ static void put_refusal(struct line *l, const struct sb_cmd_verdict *v,
 	} else if (strcmp(v->why, "no-path") == 0) {
 		put_str(l, "the file has no path (in memory, or removed), so no rule for a program "
 			   "can allow it. Run it from a file");
+	} else if (strcmp(v->why, "loose-name") == 0) {
+		put_str(l, "a rule allows this script, but by the name it was called by its "
+			   "interpreter could read another one. Call it by its own path");
 	} else if (strcmp(v->why, "cannot-watch") == 0) {
 		put_str(l, "what starts could not be looked at: another process traces the one that "
 			   "starts it, or its file may not be read");

@@ -1,6 +1,7 @@
 /* Decisions on commands; see cmd_compiled.h for how rules are found. */
 #include "core/cmd_policy.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "core/cmd_compiled.h"
@@ -303,14 +304,26 @@ static bool is_loader(const struct sb_cmdpol *p, const struct sb_cmd_request *q)
 	return starts(base, "ld-") && base[3] >= '0' && base[3] <= '9' && strstr(base, ".so");
 }
 
-/* Of one that rules name; read once. The policy is const for who asks, what was read is a memory. */
-static const uint8_t *known_digest(const struct sb_cmdpol *p, struct sb_cmd_known *k)
+/*
+ * Of one that rules name; read once. The policy is const for who asks, what was read is a memory.
+ * Only a file that may not be read is given up: whoever makes other errors (no descriptor left, a
+ * name that was taken away) must not make copies of it unknown.
+ * Return: 0; -EACCES: who asks has no copy of it; other -errno: cannot tell now.
+ */
+static int known_digest(const struct sb_cmdpol *p, struct sb_cmd_known *k)
 {
-	if (k->state == SB_CMD_UNREAD)
-		k->state = p->files->digest(p->files->arg, k->path, -1, k->digest) == 0 ?
-				   SB_CMD_READ :
-				   SB_CMD_UNREADABLE;
-	return k->state == SB_CMD_READ ? k->digest : NULL;
+	int r;
+
+	if (k->state == SB_CMD_READ)
+		return 0;
+	if (k->state == SB_CMD_UNREADABLE)
+		return -EACCES;
+	r = p->files->digest(p->files->arg, k->path, -1, k->digest);
+	if (r == 0)
+		k->state = SB_CMD_READ;
+	else if (r == -EACCES || r == -EPERM)
+		k->state = SB_CMD_UNREADABLE;
+	return r == -EPERM ? -EACCES : r;
 }
 
 static size_t first_of_size(const struct sb_cmdpol *p, uint64_t size)
@@ -338,19 +351,19 @@ static bool is_denied_copy(const struct sb_cmdpol *p, const struct sb_cmd_reques
 
 	for (size_t i = first_of_size(p, q->file.size); i < p->n_by_size; i++) {
 		struct sb_cmd_known *k = &p->known[p->by_size[i]];
-		const uint8_t *want;
 		struct look l;
+		int known;
 
 		if (k->file.size != q->file.size)
 			break;
 		if (sb_cmd_same_file(&k->file, &q->file))
 			continue;
-		want = known_digest(p, k);
-		if (!want)
-			continue; /* who cannot read it has no copy of it */
+		known = known_digest(p, k);
+		if (known == -EACCES)
+			continue;
 		if (r == 1)
 			r = p->files->digest(p->files->arg, q->path, q->fd, digest);
-		if (r == 0 && memcmp(want, digest, sizeof(digest)) != 0)
+		if (known == 0 && r == 0 && memcmp(k->digest, digest, sizeof(digest)) != 0)
 			continue;
 		l = look(p, q, &k->file);
 		if (!k->loader && l.deny == NONE && !l.failed)
@@ -441,6 +454,8 @@ struct sb_cmd_verdict sb_cmdpol_decide_chain(const struct sb_cmdpol *p,
 
 		if (v.action == SB_CMD_DENY && !is_default(p, &v))
 			return v;
+		if (q[i].loose && v.rule && p->fallback == SB_CMD_DENY)
+			v = (struct sb_cmd_verdict){ SB_CMD_DENY, NULL, "loose-name" };
 		if (i == 0 || (v.rule && (!best.rule || weight(v.action) > weight(best.action))))
 			best = v;
 	}

@@ -96,12 +96,14 @@ struct sb_cmd_request {
 	size_t argc;
 	const char *project;     /* the guest path "./" stands for */
 	bool top_level;
+	bool loose; /* a script whose interpreter opens it by a name that can lead elsewhere by then:
+		     * no rule for it allows, see sb_cmdpol_decide_chain */
 };
 struct sb_cmd_verdict {
 	enum sb_cmd_action action;
 	const struct sb_cmd_rule *rule; /* that decided, borrowed from the policy; NULL = default */
 	const char *why;                /* static, machine-readable: "rule", "default",
-					 * "copy-of-denied", "loader", "no-path", "too-long" */
+					 * "copy-of-denied", "loader", "no-path", "too-long", "loose-name" */
 };
 
 struct sb_cmdpol;
@@ -126,7 +128,8 @@ struct sb_cmd_verdict sb_cmdpol_decide(const struct sb_cmdpol *p, const struct s
 /*
  * Several files that run as one program, a script and its interpreters: @q[0] as it was called, each
  * further one as the kernel will run it (interpreter, its argument, the path of the one before, the
- * rest). A deny rule for any refuses; a rule that allows one allows; else the default.
+ * rest). A deny rule for any refuses; a rule that allows one allows, unless that one is loose and
+ * the default refuses; else the default.
  */
 struct sb_cmd_verdict sb_cmdpol_decide_chain(const struct sb_cmdpol *p,
 					     const struct sb_cmd_request *q, size_t n);

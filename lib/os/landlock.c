@@ -28,10 +28,18 @@
 #define FS_TRUNCATE (1ULL << 14)  /* version 3 */
 #define FS_IOCTL_DEV (1ULL << 15) /* version 5 */
 
+#define SCOPE_SIGNAL (1ULL << 1)   /* version 6 */
+
 #define ON_FILES (FS_EXECUTE | FS_WRITE_FILE | FS_READ_FILE | FS_TRUNCATE | FS_IOCTL_DEV)
 
 struct ruleset_attr { /* the first field is all that version 1 knows; shorter is accepted */
 	uint64_t handled_access_fs;
+};
+
+struct scope_attr {
+	uint64_t handled_access_fs;
+	uint64_t handled_access_net;
+	uint64_t scoped;
 };
 
 struct SB_PACKED path_beneath_attr {
@@ -118,4 +126,20 @@ int sb_landlock_allow(int ruleset, const char *path, enum sb_landlock_class c)
 int sb_landlock_enter(int ruleset)
 {
 	return syscall(SYS_landlock_restrict_self, ruleset, 0) < 0 ? -errno : 0;
+}
+
+int sb_landlock_scope_signals(void)
+{
+	const struct scope_attr attr = { .scoped = SCOPE_SIGNAL };
+	int abi = sb_landlock_abi();
+	sb_autofd int fd = -1;
+
+	if (abi < 0)
+		return abi;
+	if (abi < SB_LANDLOCK_ABI_SCOPE)
+		return -EOPNOTSUPP;
+	fd = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
+	if (fd < 0)
+		return -errno;
+	return sb_landlock_enter(fd);
 }

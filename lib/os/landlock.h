@@ -41,4 +41,12 @@ SB_MUST_CHECK int sb_landlock_allow(int ruleset, const char *path, enum sb_landl
 /* Confine the caller. Needs no_new_privs. Async-signal-safe. Return: 0; -errno. */
 SB_MUST_CHECK int sb_landlock_enter(int ruleset);
 
+#define SB_LANDLOCK_ABI_SCOPE 6
+/*
+ * sb_landlock_scope_signals - from here on the caller and all that it starts send signals to each
+ * other only; who was there before, and is not of them, gets none. Files are as they were.
+ * Needs no_new_privs. Return: 0; -EOPNOTSUPP, -ENOSYS: the kernel cannot; -errno.
+ */
+SB_MUST_CHECK int sb_landlock_scope_signals(void);
+
 #endif

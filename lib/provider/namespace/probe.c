@@ -16,6 +16,7 @@
 
 #include "base/fd.h"
 #include "os/cgroup.h"
+#include "os/landlock.h"
 #include "provider/namespace/namespace.h"
 
 
@@ -170,11 +171,28 @@ static void probe_limits(struct sb_probe *p)
 			     "no limits for:%s (needed only when asked for)", missing);
 }
 
+/* Without root the workload and what watches it have one user id. */
+static void probe_signals(struct sb_probe *p)
+{
+	int abi = sb_landlock_abi();
+
+	if (geteuid() == 0)
+		sb_probe_add(p, "signals", SB_CHECK_OK, "", "the workload has a user id of its own");
+	else if (abi >= SB_LANDLOCK_ABI_SCOPE)
+		sb_probe_add(p, "signals", SB_CHECK_OK, "", "the workload's stay among its processes");
+	else
+		sb_probe_add(p, "signals", SB_CHECK_WARN,
+			     "use Linux 6.12 or later, or start sendbox as root, or --runtime microvm",
+			     "the workload can stop or end the processes that watch it, and so hold or "
+			     "end its own session");
+}
+
 void sb_ns_probe(struct sb_probe *ret)
 {
 	probe_userns(ret);
 	sb_ns_probe_net(ret);
 	sb_probe_landlock(ret);
+	probe_signals(ret);
 	sb_probe_exec_policy(ret);
 	probe_seccomp(ret);
 	probe_calls(ret);

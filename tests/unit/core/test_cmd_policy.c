@@ -45,6 +45,7 @@ static const struct image_file image[] = {
 static unsigned int n_finds;
 static unsigned int n_digests;
 static int find_error;
+static int digest_error;
 
 static int give(const struct image_file *f, char *path, size_t cap, struct sb_cmd_file *ret)
 {
@@ -93,6 +94,8 @@ static int digest(void *arg, const char *path, int fd, uint8_t ret[32])
 
 	(void)arg;
 	n_digests++;
+	if (digest_error)
+		return digest_error;
 	for (size_t i = 0; !content && i < SB_ARRAY_LEN(image); i++)
 		if (strcmp(image[i].to, path) == 0)
 			content = image[i].content;
@@ -409,6 +412,18 @@ TEST(X01_copies)
 	IS(p, "@4/work/t t", DENY, "copy-of-denied");
 	IS(p, "@4/work/t t x", ALLOW, "default");
 	p = sb_cmdpol_free(p);
+	/* whoever takes away the descriptors for a moment does not make a copy unknown for ever */
+	for (size_t i = 0; i < 4; i++) {
+		static const int errors[] = { -EMFILE, -ENFILE, -ENOENT, -EIO };
+
+		p = policy(SB_CMD_ALLOW, "!git push **");
+		digest_error = errors[i];
+		IS(p, "@0/work/g g push x", DENY, "copy-of-denied");
+		digest_error = 0;
+		IS(p, "@0/work/g g push x", DENY, "copy-of-denied");
+		IS(p, "@1/work/g g push x", ALLOW, "default");
+		p = sb_cmdpol_free(p);
+	}
 	p = policy(SB_CMD_DENY, "!git push **");
 	n_digests = 0;
 	IS(p, "@0/work/g g push x", DENY, "default");
