@@ -23,15 +23,48 @@ static uid_t sudo_caller(void)
 	return (uid_t)uid;
 }
 
-int conf_load(const struct cli_dirs *dirs, const struct run_options *o, struct conf *ret,
-	      struct sb_err *err)
+/*
+ * A project file that was found, and what it extends, is taken only when its bytes are those that
+ * the user accepted: nothing has parsed them yet.
+ */
+struct gate {
+	const struct cli_dirs *dirs;
+	bool ask;
+	struct sb_err *err;
+};
+
+static int admit(void *arg, const struct cfg_admit *file)
+{
+	const struct gate *g = arg;
+	const bool wanted[] = { true };
+	struct cfg_loaded_file f = { .layer = file->layer };
+	const struct cfg_loaded one = { .files = &f, .n_files = 1 };
+	int r;
+
+	if (file->layer != CFG_PROJECT && file->layer != CFG_ORG && file->layer != CFG_AGENT)
+		return 0;
+	f.path = strdup(file->path);
+	if (!f.path)
+		return -ENOMEM;
+	memcpy(f.sha256, file->sha256, sizeof(f.sha256));
+	r = trust_check(&g->dirs->d, &one, wanted, g->err);
+	if (r == TRUST_NO)
+		r = trust_ask_file(&g->dirs->d, &one, file, g->ask, g->err);
+	free(f.path);
+	return r == -EBADMSG ? -EACCES : r; /* a damaged record, told in the text */
+}
+
+static int load(const struct cli_dirs *dirs, const struct run_options *o, struct gate *gate,
+		struct conf *ret, struct sb_err *err)
 {
 	struct cfg_files in = { .config_dir = dirs->config,
 				.home = cli_home("/"),
 				.project_dir = o->project,
 				.file = o->config,
 				.no_project = o->no_config,
-				.sudo_uid = sudo_caller() };
+				.sudo_uid = sudo_caller(),
+				.admit = gate ? admit : NULL,
+				.admit_arg = gate };
 	struct agent_layer global = { 0 };
 	char *data_dir = NULL; /* dirs has it already */
 	int r;
@@ -56,6 +89,23 @@ int conf_load(const struct cli_dirs *dirs, const struct run_options *o, struct c
 	if (r < 0 && r != -EBADMSG)
 		return sb_err_set(err, r, "configuration: %s", strerror(-r));
 	return r;
+}
+
+int conf_load(const struct cli_dirs *dirs, const struct run_options *o, struct conf *ret,
+	      struct sb_err *err)
+{
+	return load(dirs, o, NULL, ret, err);
+}
+
+int conf_load_trusted(const struct cli_dirs *dirs, const struct run_options *o, bool ask,
+		      struct conf *ret, struct sb_err *err)
+{
+	struct gate gate = { dirs, ask, err };
+	/* a file that is named on the command line is the user's choice, not the project's */
+	bool all = o->trust_config || o->config;
+	int r = load(dirs, o, all ? NULL : &gate, ret, err);
+
+	return r == 0 ? conf_trusted(dirs, o, ret, ask, err) : r;
 }
 
 void conf_done(struct conf *c)

@@ -17,6 +17,14 @@ struct conf {
  */
 SB_MUST_CHECK int conf_load(const struct cli_dirs *dirs, const struct run_options *o,
 			    struct conf *ret, struct sb_err *err);
+/*
+ * conf_load_trusted - the same for a session: files of the project that were found, and all that
+ * they extend, must have been accepted before they are parsed; then as conf_trusted
+ * @ask: at the terminal, if there is one
+ * Return: as conf_load; -EACCES with text.
+ */
+SB_MUST_CHECK int conf_load_trusted(const struct cli_dirs *dirs, const struct run_options *o,
+				    bool ask, struct conf *ret, struct sb_err *err);
 void conf_done(struct conf *c);
 
 /*

@@ -70,7 +70,7 @@ int launch_plan(struct run *r, struct sb_err *err)
 int launch_load(struct run *r, struct sb_err *err)
 {
 	char text[SB_ERR_TEXT_MAX];
-	int k = conf_load(&r->dirs, r->opt, &r->conf, err);
+	int k = conf_load_trusted(&r->dirs, r->opt, !r->json && !r->l->quiet, &r->conf, err);
 
 	if (k == -EBADMSG) {
 		conf_problem_text(&r->conf.problems, text, sizeof(text));
@@ -82,7 +82,5 @@ int launch_load(struct run *r, struct sb_err *err)
 		}
 		(void)sb_err_set(err, k, "%s", text);
 	}
-	if (k == 0)
-		k = conf_trusted(&r->dirs, r->opt, &r->conf, !r->json && !r->l->quiet, err);
 	return k < 0 ? launch_fail(r, SB_FAIL_USAGE, err, k) : 0;
 }

@@ -18,7 +18,8 @@
 
 #define NAME "trust.json"
 #define FILE_MAX (8U << 20)
-#define SHOWN_MAX 200 /* values */
+#define SHOWN_MAX 200 /* values, or lines */
+#define LINE_MAX_SHOWN 160U
 
 /* ---- the file ---- */
 
@@ -259,6 +260,54 @@ static void names(const struct sb_dirs *d, const struct cfg_loaded *l, const boo
 	json_decref(list);
 }
 
+/* The text of a file that nobody has parsed, for a terminal: what is not printable is escaped. */
+static void show_text(FILE *to, const char *bytes, size_t len)
+{
+	const char *end = bytes + len;
+	size_t n = 0;
+
+	for (const char *at = bytes; at < end && n < SHOWN_MAX; n++) {
+		const char *nl = memchr(at, '\n', (size_t)(end - at));
+		size_t one = (size_t)((nl ? nl : end) - at);
+		char line[LINE_MAX_SHOWN + 1];
+		char out[4 * LINE_MAX_SHOWN + 1];
+
+		memcpy(line, at, SB_MIN(one, sizeof(line) - 1));
+		line[SB_MIN(one, sizeof(line) - 1)] = '\0';
+		net_text_escape(line, sizeof(line), out, sizeof(out));
+		(void)fprintf(to, "  | %s%s\n", out, one > LINE_MAX_SHOWN ? " ..." : "");
+		at = nl ? nl + 1 : end;
+		if (n + 1 == SHOWN_MAX && at < end)
+			(void)fprintf(to, "  | ... and %zu more bytes: read the file\n",
+				      (size_t)(end - at));
+	}
+}
+
+static int not_accepted(const char *which, int answer, struct sb_err *err)
+{
+	return sb_err_set(err, -EACCES, "%s: %s; read it, then accept it with: sendbox config trust "
+			  "(or run with --trust-config, or --no-config)", which,
+			  answer == 0 ? "not accepted"
+				      : "new or changed since you accepted it, and a session could "
+					"have written it");
+}
+
+int trust_ask_file(const struct sb_dirs *d, const struct cfg_loaded *one,
+		   const struct cfg_admit *file, bool terminal, struct sb_err *err)
+{
+	const bool wanted[] = { true };
+	int r = -ENOTTY;
+
+	if (terminal && cli_term_can_ask()) {
+		cli_error("%s: new or changed since you accepted it; it says:", file->path);
+		show_text(stderr, file->bytes, file->len);
+		r = cli_term_ask("Use it, now and until it changes? [y/N] ");
+		if (r > 0)
+			return trust_add(d, one, wanted, err);
+	}
+	return not_accepted(file->path, r, err);
+}
+
 int trust_ask(const struct sb_dirs *d, const struct cfg_loaded *l, const bool *wanted,
 	      bool terminal, struct sb_err *err)
 {
@@ -276,8 +325,5 @@ int trust_ask(const struct sb_dirs *d, const struct cfg_loaded *l, const bool *w
 		if (r > 0)
 			return trust_add(d, l, wanted, err);
 	}
-	return sb_err_set(err, -EACCES, "%s: %s; read it, then accept it with: sendbox config trust "
-			  "(or run with --trust-config, or --no-config)", which,
-			  r == 0 ? "not accepted" : "new or changed since you accepted it, and a session "
-						    "could have written it");
+	return not_accepted(which, r, err);
 }

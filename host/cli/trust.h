@@ -36,5 +36,11 @@ void trust_show(FILE *to, const struct cfg_loaded *l, const bool *wanted);
  */
 SB_MUST_CHECK int trust_ask(const struct sb_dirs *d, const struct cfg_loaded *l,
 			    const bool *wanted, bool terminal, struct sb_err *err);
+/*
+ * trust_ask_file - the same for one file that has not been parsed: its text is shown
+ * @one: it alone; @file: its bytes
+ */
+SB_MUST_CHECK int trust_ask_file(const struct sb_dirs *d, const struct cfg_loaded *one,
+				 const struct cfg_admit *file, bool terminal, struct sb_err *err);
 
 #endif

@@ -139,8 +139,15 @@ SB_MUST_CHECK int cfg_schema(char **ret, size_t *ret_len);
  * belong to the caller or root and not be writable by others, nor by their group unless it is the
  * owner's private one (its number is the owner's). `extends:` of any file is loaded just outside of
  * it, at most 8 deep. A missing system, user or project file is none.
- * Return: 0; -EBADMSG with problems; -ENOMEM. @ret: set on 0, cfg_loaded_done.
+ * Return: 0; -EBADMSG with problems; what @admit said; -ENOMEM. @ret: set on 0, cfg_loaded_done.
  */
+struct cfg_admit { /* borrowed for the call */
+	enum cfg_layer layer;
+	const char *path; /* absolute */
+	const char *bytes;
+	size_t len;
+	const uint8_t *sha256; /* of the bytes */
+};
 struct cfg_files {
 	const char *system;  /* NULL = the default place; for tests */
 	const char *config_dir; /* user's; <dir>/config.yaml */
@@ -157,6 +164,10 @@ struct cfg_files {
 	size_t n_user;
 	const struct cfg_source *agent_list; /* of an agent's definition */
 	size_t n_agent;
+	/* asked for each file, with its bytes, before anything else looks at them; NULL = all are
+	 * taken. Return: 0; what cfg_load is to return, -EBADMSG excepted. */
+	int (*admit)(void *arg, const struct cfg_admit *file);
+	void *admit_arg;
 };
 struct cfg_loaded_file {
 	enum cfg_layer layer;

@@ -32,6 +32,8 @@ struct file {
 };
 
 struct loading {
+	const struct cfg_files *in;
+	int refused; /* what admit said; ends the loading */
 	struct problems *p;
 	uid_t sudo_uid; /* 0 = nobody */
 	struct file files[MAX_FILES]; /* outer to inner */
@@ -118,9 +120,17 @@ static int read_bytes(struct loading *l, int fd, const struct doc_node *shown, s
 	return 0;
 }
 
+/* Before any byte is looked at as anything but bytes. */
+static int admit(const struct loading *l, const struct file *f)
+{
+	const struct cfg_admit a = { f->layer, f->path, f->bytes, f->len, f->sha256 };
+
+	return l->in->admit ? l->in->admit(l->in->admit_arg, &a) : 0;
+}
+
 /*
  * open_file - @dir/@name, or @name alone when @dir is NULL; the path becomes absolute
- * Return: 0; 1: there is none; -EBADMSG, told; -ENOMEM.
+ * Return: 0; 1: there is none; -EBADMSG, told; l->refused; -ENOMEM.
  */
 static int open_file(struct loading *l, enum cfg_layer layer, const char *path,
 		     const struct doc_node *named, struct file *ret)
@@ -165,6 +175,8 @@ static int open_file(struct loading *l, enum cfg_layer layer, const char *path,
 		f.ino = st.st_ino;
 		r = read_bytes(l, fd, &shown, &f);
 	}
+	if (r == 0)
+		r = l->refused = admit(l, &f);
 	if (r != 0) {
 		file_done(&f);
 		return r;
@@ -275,6 +287,12 @@ static int look_upward(struct loading *l, const struct cfg_files *in, char **ret
 	}
 }
 
+/* Other than a problem that is told with the rest. */
+static bool is_end(const struct loading *l, int r)
+{
+	return r == -ENOMEM || l->refused < 0;
+}
+
 static int load_files(struct loading *l, const struct cfg_files *in)
 {
 	sb_autofree char *user = NULL;
@@ -284,13 +302,13 @@ static int load_files(struct loading *l, const struct cfg_files *in)
 
 	l->n_system = l->n;
 	told = SB_MIN(r, 0);
-	if (told == -ENOMEM)
+	if (is_end(l, told))
 		return told;
 	if (in->config_dir) {
 		if (asprintf(&user, "%s/config.yaml", in->config_dir) < 0)
 			return -ENOMEM;
 		r = add_chain(l, CFG_USER, user);
-		if (r == -ENOMEM)
+		if (is_end(l, r))
 			return r;
 		told = SB_MIN(told, SB_MIN(r, 0));
 	}
@@ -300,7 +318,7 @@ static int load_files(struct loading *l, const struct cfg_files *in)
 		if (r == 1 && in->file)
 			r = io(l, &(struct doc_node){ .file = in->file }, "io", "there is no such file");
 	}
-	return r == -ENOMEM ? r : SB_MIN(told, SB_MIN(r, 0));
+	return is_end(l, r) ? r : SB_MIN(told, SB_MIN(r, 0));
 }
 
 static void add_file(struct cfg_source *src, size_t *n, const struct file *f)
@@ -363,8 +381,9 @@ int cfg_load(const struct cfg_files *in, struct cfg_loaded *ret, struct problems
 		return -ENOMEM;
 	l->p = problems;
 	l->sudo_uid = in->sudo_uid;
+	l->in = in;
 	told = load_files(l, in);
-	r = told == -ENOMEM ? told : compile(l, in, &out.cfg);
+	r = is_end(l, told) ? told : compile(l, in, &out.cfg);
 	r = r == 0 ? told : r;
 	if (r == 0)
 		r = hand_over(l, &out);
