@@ -54,6 +54,8 @@ bool doc_build_in_key(const struct doc_build *b);
 
 /* Return: 0 (also when there are problems that leave a tree); -EBADMSG; -ENOMEM. */
 SB_MUST_CHECK int doc_read_yaml(struct doc_build *b, const char *bytes, size_t len);
+/* For tests and fuzz targets: libfyaml in this process, where failures can be made and crashes seen. */
+extern bool doc_yaml_inside;
 SB_MUST_CHECK int doc_read_json(struct doc_build *b, const char *bytes, size_t len);
 
 /* As doc_load, but returns 0 with the tree when there are problems that leave one. */

@@ -1,14 +1,14 @@
 /*
- * YAML by libfyaml's events. The library resolves nothing here: anchors, aliases and tags are
- * refused where they stand, so there is nothing that could grow. Places are counted by us from the
- * byte offset, the same way for every problem.
+ * Theory of operation. A YAML file comes from whoever wrote the project, and libfyaml is a large
+ * parser that has crashed on a few bytes. So it runs in a child that can do nothing but write to one
+ * pipe (doc_yaml_jail.c), turns the bytes into events there (doc_yaml_fy.c), and what this process
+ * sees are records of fixed form, of which it makes the tree, with every limit and every meaning of
+ * a word decided here. A child that is taken over can make any tree; so could its file.
  */
 #include <errno.h>
-#include <libfyaml.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "doc_i.h"
+#include "doc_yaml.h"
 
 /* ---- plain scalars ---- */
 
@@ -122,231 +122,70 @@ void doc_resolve_plain(struct doc_node *n)
 	}
 }
 
-/* ---- events ---- */
+/* ---- the tree ---- */
 
-struct reader {
-	struct doc_build *b;
-	struct text_place at;
-	bool started;   /* a document was begun */
-};
-
-/* @sign: the library's mark stands behind it, people look at the sign itself; 0 = none */
-static void place(struct reader *r, const struct fy_mark *m, char sign, struct doc_node *n)
+static int put(struct doc_build *b, const struct yaml_event *e)
 {
-	if (m) {
-		size_t pos = SB_MIN(m->input_pos, r->at.len);
+	struct doc_node n = { .kind = DOC_STR, .line = e->line, .col = e->col,
+			      .file = b->d->file, .text = "" };
+	const char *text = e->text;
+	size_t len = e->len;
 
-		pos -= sign && pos > 0 && r->at.bytes[pos - 1] == sign;
-		text_place_to(&r->at, pos);
-	}
-	n->line = r->at.line;
-	n->col = r->at.col;
-	n->file = r->b->d->file;
-}
-
-static void refuse(struct reader *r, struct fy_token *t, char sign, const char *what)
-{
-	struct doc_node n = { .kind = DOC_NULL };
-
-	place(r, fy_token_start_mark(t), sign, &n);
-	problems_add(r->b->p, &n, "", "syntax", "%s", what);
-}
-
-static void no_properties(struct reader *r, struct fy_token *anchor, struct fy_token *tag)
-{
-	if (anchor)
-		refuse(r, anchor, '&', "anchors (&name) are not supported; write the value out");
-	if (tag)
-		refuse(r, tag, '!', "tags (!name) are not supported; write the plain value");
-}
-
-static int on_scalar(struct reader *r, struct fy_event *e)
-{
-	enum fy_scalar_style style = e->scalar.value ? fy_token_scalar_style(e->scalar.value)
-						     : FYSS_PLAIN;
-	struct doc_node n = { .kind = DOC_STR };
-	const char *text;
-	size_t len = 0;
-
-	no_properties(r, e->scalar.anchor, e->scalar.tag);
-	place(r, e->scalar.value ? fy_token_start_mark(e->scalar.value) : NULL,
-	      style == FYSS_SINGLE_QUOTED   ? '\''
-	      : style == FYSS_DOUBLE_QUOTED ? '"'
-					    : 0,
-	      &n);
-	text = e->scalar.value ? fy_token_get_text(e->scalar.value, &len) : "";
-	if (!text)
-		return -ENOMEM;
 	if (memchr(text, '\0', len)) {
-		problems_add(r->b->p, &n, "", "syntax", "a text may not hold the character NUL");
-		text = "";
+		problems_add(b->p, &n, "", "syntax", "a text may not hold the character NUL");
 		len = 0;
 	}
-	n.text = arena_text(&r->b->d->arena, text, len);
+	n.text = arena_text(&b->d->arena, text, len);
 	n.len = len;
 	if (!n.text)
 		return -ENOMEM;
-	if (style == FYSS_PLAIN)
+	if (e->what == YAML_PLAIN)
 		doc_resolve_plain(&n);
-	return doc_build_put(r->b, &n);
+	return doc_build_put(b, &n);
 }
 
-static int on_open(struct reader *r, struct fy_event *e, enum doc_kind kind)
+int yaml_build(void *arg, const struct yaml_event *e)
 {
-	struct doc_node n = { .kind = kind };
+	struct doc_build *b = arg;
+	struct doc_node n = { .kind = DOC_NULL, .line = e->line, .col = e->col,
+			      .file = b->d->file, .text = "" };
 
-	if (kind == DOC_SEQ)
-		no_properties(r, e->sequence_start.anchor, e->sequence_start.tag);
-	else
-		no_properties(r, e->mapping_start.anchor, e->mapping_start.tag);
-	place(r, fy_event_start_mark(e), 0, &n);
-	return doc_build_open(r->b, kind, n.line, n.col);
-}
-
-static int on_document(struct reader *r, struct fy_event *e)
-{
-	struct fy_document_state *s = e->document_start.document_state;
-	struct doc_node n = { .kind = DOC_NULL };
-	const struct fy_version *v;
-
-	place(r, fy_event_start_mark(e), 0, &n);
-	if (r->started) {
-		problems_add(r->b->p, &n, "", "syntax",
-			     "a second document begins here; one file holds one");
-		return -EBADMSG;
-	}
-	r->started = true;
-	v = s && fy_document_state_version_explicit(s) ? fy_document_state_version(s) : NULL;
-	if (v && (v->major != 1 || v->minor != 2))
-		problems_add(r->b->p, &n, "", "syntax", "%%YAML %d.%d is not supported; leave the line "
-			     "out", v->major, v->minor);
-	if (s && fy_document_state_tags_explicit(s))
-		problems_add(r->b->p, &n, "", "syntax", "%%TAG is not supported; leave the line out");
-	return 0;
-}
-
-static int on_event(struct reader *r, struct fy_event *e)
-{
-	struct doc_node n = { .kind = DOC_NULL, .text = "" };
-
-	switch (e->type) {
-	case FYET_DOCUMENT_START:
-		return on_document(r, e);
-	case FYET_SCALAR:
-		return on_scalar(r, e);
-	case FYET_SEQUENCE_START:
-		return on_open(r, e, DOC_SEQ);
-	case FYET_MAPPING_START:
-		return on_open(r, e, DOC_MAP);
-	case FYET_SEQUENCE_END:
-	case FYET_MAPPING_END:
-		return doc_build_close(r->b);
-	case FYET_ALIAS:
-		refuse(r, e->alias.anchor, '*',
-		       "aliases (*name) are not supported; a text that begins with * needs quotes: "
-		       "\"*.example.com\"");
-		place(r, NULL, 0, &n);
-		if (doc_build_in_key(r->b))
+	switch (e->what) {
+	case YAML_PLAIN:
+	case YAML_QUOTED:
+		return put(b, e);
+	case YAML_NOTHING:
+		if (doc_build_in_key(b))
 			n.kind = DOC_STR;
-		return doc_build_put(r->b, &n);
-	case FYET_NONE:
-	case FYET_STREAM_START:
-	case FYET_STREAM_END:
-	case FYET_DOCUMENT_END:
-	default:
+		return doc_build_put(b, &n);
+	case YAML_SEQ:
+		return doc_build_open(b, DOC_SEQ, e->line, e->col);
+	case YAML_MAP:
+		return doc_build_open(b, DOC_MAP, e->line, e->col);
+	case YAML_CLOSE:
+		return b->depth > 0 ? doc_build_close(b) : -EBADMSG;
+	case YAML_PROBLEM:
+		problems_add(b->p, &n, "", "syntax", "%.*s", (int)SB_MIN(e->len, (size_t)500), e->text);
 		return 0;
-	}
-}
-
-/* The line, this one or the next, that is indented with a tab; 0 = none. */
-static uint32_t tab_near(const struct reader *r, uint32_t line)
-{
-	const char *p = r->at.bytes;
-	const char *end = p + r->at.len;
-
-	for (uint32_t i = 1; p && p < end && i <= line + 1; i++) {
-		const char *in = p;
-
-		while (in < end && *in == ' ')
-			in++;
-		if (i >= line && in < end && *in == '\t')
-			return i;
-		p = memchr(p, '\n', (size_t)(end - p));
-		p = p ? p + 1 : NULL;
-	}
-	return 0;
-}
-
-static void tell_syntax(struct reader *r, struct fy_diag *diag)
-{
-	struct doc_node n = { .line = r->at.line, .col = r->at.col, .file = r->b->d->file };
-	const struct fy_diag_error *e;
-	uint32_t tab;
-	void *at = NULL;
-
-	e = fy_diag_errors_iterate(diag, &at);
-	if (e && e->line > 0) {
-		n.line = (uint32_t)e->line;
-		n.col = e->column > 0 ? (uint32_t)e->column : 1;
-	}
-	tab = tab_near(r, n.line);
-	if (tab > 0)
-		problems_add(r->b->p, &n, "", "syntax", "%s; line %u is indented with a tab: use blanks",
-			     e && e->msg ? e->msg : "cannot be read as YAML", tab);
-	else
-		problems_add(r->b->p, &n, "", "syntax", "%s",
-			     e && e->msg ? e->msg : "cannot be read as YAML");
-}
-
-static int run(struct reader *r, struct fy_parser *parser, struct fy_diag *diag)
-{
-	bool ended = false;
-	int k = 0;
-
-	while (k == 0 && !ended) {
-		struct fy_event *e = fy_parser_parse(parser);
-
-		if (!e)
-			break;
-		ended = e->type == FYET_STREAM_END;
-		k = on_event(r, e);
-		fy_parser_event_free(parser, e);
-	}
-	if (k < 0)
-		return k;
-	if (!ended || fy_parser_get_stream_error(parser) || fy_diag_got_error(diag)) {
-		tell_syntax(r, diag);
+	case YAML_NONE:
+	default:
 		return -EBADMSG;
 	}
-	return 0;
 }
+
+bool doc_yaml_inside;
 
 int doc_read_yaml(struct doc_build *b, const char *bytes, size_t len)
 {
-	struct reader r = { .b = b };
-	struct fy_diag_cfg diag_cfg;
-	struct fy_parse_cfg cfg = { .flags = FYPCF_QUIET | FYPCF_COLLECT_DIAG |
-					     FYPCF_DEFAULT_VERSION_1_2 | FYPCF_JSON_NONE };
-	struct fy_parser *parser = NULL;
-	int k = -ENOMEM;
+	int r;
 
 	if (len >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0) { /* a byte order mark */
 		bytes += 3;
 		len -= 3;
 	}
-	text_place_init(&r.at, bytes, len);
-	fy_diag_cfg_default(&diag_cfg);
-	diag_cfg.fp = NULL;
-	diag_cfg.level = FYET_ERROR;
-	cfg.diag = fy_diag_create(&diag_cfg);
-	if (!cfg.diag)
-		return -ENOMEM;
-	fy_diag_set_collect_errors(cfg.diag, true);
-	parser = fy_parser_create(&cfg);
-	if (parser && fy_parser_set_string(parser, bytes, len) == 0)
-		k = run(&r, parser, cfg.diag);
-	if (parser)
-		fy_parser_destroy(parser);
-	fy_diag_destroy(cfg.diag);
-	return k;
+	r = doc_yaml_inside ? yaml_parse(bytes, len, yaml_build, b) : yaml_jailed(b, bytes, len);
+	/* one whole document, or none: nothing that was taken over in the child decides on more */
+	if (r == 0 && (b->depth > 0 || b->n > 1))
+		return -EBADMSG;
+	return r;
 }

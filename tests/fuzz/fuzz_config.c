@@ -4,6 +4,7 @@
  * gone; a migrated file loads.
  */
 #include "config/config.h"
+#include "config/doc_i.h"
 #include "doc_check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
@@ -59,6 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	size_t changes = 0;
 	int r;
 
+	doc_yaml_inside = true;
 	if (cfg_compile(s, 1, &outer, &p) == 0)
 		round_trip(outer);
 	doc_check_problems(&p);

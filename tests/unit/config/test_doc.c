@@ -1,7 +1,10 @@
 /* Documents: what is read, what is refused, and where. */
+#include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "cfgt.h"
+#include "config/doc_yaml.h"
 
 struct bad {
 	const char *text;
@@ -314,4 +317,89 @@ TEST(nothing_is_shown_raw)
 			"\"line\":1,\"column\":48}],\"more\":0}");
 	free(json);
 	problems_done(&p);
+}
+
+/* --- the parser's own process --- */
+
+/* As many records as fit, written to a pipe; then what is made of them. */
+static int records(const uint32_t *words, size_t n, struct problems *p)
+{
+	struct doc *d = calloc(1, sizeof(*d));
+	struct doc_build *b = calloc(1, sizeof(*b));
+	int fds[2];
+	int r;
+
+	CHECK(d && b && pipe(fds) == 0);
+	d->file = "/p/x.yaml";
+	*b = (struct doc_build){ .d = d, .p = p };
+	CHECK_EQ(write(fds[1], words, n * sizeof(*words)), (ssize_t)(n * sizeof(*words)));
+	CHECK_EQ(close(fds[1]), 0);
+	r = yaml_records(b, fds[0]);
+	if (r == 0 && b->n > 0)
+		r = (int)b->n;
+	CHECK_EQ(close(fds[0]), 0);
+	free(b->stack);
+	free(b);
+	(void)doc_free(d);
+	return r;
+}
+#define RECORDS(...) \
+	records((const uint32_t[]){ __VA_ARGS__ }, \
+		sizeof((const uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t), &p)
+
+TEST(records_of_a_parser_that_was_taken_over)
+{
+	struct problems p = { 0 };
+
+	CHECK_EQ(RECORDS(1, 1, 1, 4, 0x61616161, 255, 0, 0, 0), 1); /* "aaaa" */
+	CHECK_EQ(RECORDS(255, 0, 0, 0), 0);
+	CHECK_EQ(RECORDS(4, 1, 1, 0, 6, 1, 1, 0, 255, 0, 0, 0), 1);
+	CHECK_EQ(RECORDS(255, 0, 0, 2), -ENOMEM);
+	CHECK_EQ(RECORDS(255, 0, 0, 1), -EBADMSG);
+	CHECK_EQ(RECORDS(255, 0, 0, 77), -EBADMSG);
+	CHECK_EQ(RECORDS(1, 1, 1, 4, 0x61616161), -EPIPE);
+	CHECK_EQ(RECORDS(1, 1, 1, 5, 0x61616161), -EPIPE);
+	CHECK_EQ(RECORDS(1, 1), -EPIPE);
+	CHECK_EQ(RECORDS(1, 1, 1, DOC_MAX_BYTES + 1), -EPIPE);
+	CHECK_EQ(RECORDS(1, 1, 1, 0xffffffff), -EPIPE);
+	CHECK_EQ(RECORDS(8, 1, 1, 0), -EPIPE);
+	CHECK_EQ(RECORDS(0, 1, 1, 0), -EBADMSG);
+	CHECK_EQ(RECORDS(6, 1, 1, 0), -EBADMSG); /* closes what is not open */
+	CHECK_EQ(p.n, 0);
+	CHECK_EQ(RECORDS(2, 1, 1, 4, 0x61006161, 255, 0, 0, 0), 1); /* NUL in a text */
+	CHECK_EQ(p.n, 1);
+	problems_done(&p);
+	p = (struct problems){ 0 };
+	CHECK_EQ(RECORDS(7, 3, 9, 4, 0x1b1b1b1b, 255, 0, 0, 1), -EBADMSG);
+	CHECK_EQ(p.n, 1);
+	CHECK_EQ(p.v[0].line, 3);
+	CHECK(!strchr(p.v[0].message, 0x1b));
+	problems_done(&p);
+}
+
+/* What libfyaml dies of is told, and this process lives; what else it dies of is told as well. */
+TEST(the_parser_dies_alone)
+{
+	static const char *const bad[] = { "? 5:\t:", "? 5:\t?", "? a\t: b\n?\t:" };
+
+	for (size_t i = 0; i < SB_ARRAY_LEN(bad); i++) {
+		struct problems p = { 0 };
+		struct doc *d = NULL;
+
+		CHECK_EQ(doc_load(bad[i], strlen(bad[i]), DOC_YAML, "/p/x.yaml", &d, &p), -EBADMSG);
+		CHECK(p.n > 0);
+		problems_done(&p);
+	}
+	{
+		struct problems p = { 0 };
+		struct doc d = { .file = "/p/x.yaml" };
+		struct doc_build b = { .d = &d, .p = &p };
+
+		CHECK_EQ(yaml_jailed(&b, bad[0], strlen(bad[0])), -EBADMSG); /* past the check of tabs */
+		CHECK(p.n == 1);
+		CHECK(strstr(p.v[0].message, "no end"));
+		problems_done(&p);
+		free(b.stack);
+		arena_done(&d.arena);
+	}
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "cfgt.h"
+#include "config/doc_i.h"
 
 static const char outer[] = "locked: true\npolicy:\n  network: {allowed_domains: [a.com, b.com],\n"
 			    "    blocked_domains: [c.com]}\nenv: {A: x}\n";
@@ -22,6 +23,8 @@ static int compile(const char *second, struct cfg **ret, struct problems *p)
 TEST(a_good_file)
 {
 	unsigned int failed = 0;
+
+	doc_yaml_inside = true; /* for all of them */
 
 	T_EVERY_FAULT(n)
 	{
