@@ -50,12 +50,10 @@ static int bad_files(struct run_agent *r, const struct problems *p, struct sb_er
 
 static int outer_configuration(struct run_agent *r, struct sb_err *err)
 {
-	int k = conf_load(&r->dirs, &r->opt, &r->conf, err);
+	int k = conf_load_trusted(&r->dirs, &r->opt, !r->opt.json, &r->conf, err);
 
 	if (k == -EBADMSG)
 		return bad_files(r, &r->conf.problems, err);
-	if (k == 0)
-		k = conf_trusted(&r->dirs, &r->opt, &r->conf, !r->opt.json, err);
 	return k;
 }
 
