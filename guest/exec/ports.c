@@ -298,6 +298,7 @@ int port_attach(struct sb_command *c, struct sb_stream *s, enum sb_stream_kind k
 		return 0;
 	case SB_STREAM_NONE:
 	case SB_STREAM_NET:
+	case SB_STREAM_SSH:
 	default:
 		return -EPROTO;
 	}

@@ -622,8 +622,9 @@ static int open_channel(struct serve *s)
 	};
 	int r = 0;
 
-	if (s->env->net) {
-		r = sb_net_relay_new(s->loop, s->env->net, cfg.max_net, &s->relay);
+	if (s->env->net || s->env->ssh) {
+		r = sb_net_relay_new(s->loop, s->env->net, s->env->ssh ? *s->env->ssh : -1,
+				     cfg.max_net, &s->relay);
 		if (r < 0)
 			return r;
 	}

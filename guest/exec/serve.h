@@ -21,6 +21,7 @@ struct sb_guest_env {
 	const pid_t *pumps;     /* file pumps; the end of any of them ends the session */
 	size_t n_pumps;
 	const int *net;         /* borrowed: the four sockets of init/net.h; NULL: no relay here */
+	const int *ssh;         /* borrowed: the socket of init/ssh.h; NULL: no relay here */
 };
 
 /*

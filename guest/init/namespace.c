@@ -30,6 +30,7 @@
 #include "exec/serve.h"
 #include "init/init.h"
 #include "init/net.h"
+#include "init/ssh.h"
 #include "init/served.h"
 #include "rootfs/rootfs.h"
 
@@ -233,6 +234,19 @@ static int set_up_net(const struct sb_plan_net *n, struct sb_err *err)
 	return e < 0 ? e : sb_init_net_give(&l, front, err);
 }
 
+/* The same for the SSH relay; the socket lies in the new root. */
+static int set_up_ssh(const struct sb_plan *p, struct sb_err *err)
+{
+	sb_autofd int front = SB_INHERIT_SSH;
+	sb_autofd int sock = -1;
+	int e;
+
+	if (p->ssh.n_keys == 0)
+		return 0;
+	e = sb_init_ssh(p, &sock, err);
+	return e < 0 ? e : sb_init_ssh_give(sock, front, err);
+}
+
 static int set_up(struct sb_boot *boot, bool trees, struct sb_served *served, int *export,
 		  struct sb_err *err)
 {
@@ -266,6 +280,8 @@ static int set_up(struct sb_boot *boot, bool trees, struct sb_served *served, in
 		e = close_user_namespaces(err);
 	if (e == 0)
 		e = sb_rootfs_enter(&r, err);
+	if (e == 0)
+		e = set_up_ssh(boot->plan, err);
 	(void)umask(022);
 	return e;
 }

@@ -30,6 +30,7 @@
 #include "init/net.h"
 #include "init/port.h"
 #include "init/served.h"
+#include "init/ssh.h"
 #include "rootfs/rootfs.h"
 
 #define MODULES "/sendbox/modules"
@@ -222,6 +223,7 @@ struct vm {
 	struct sb_boot boot;
 	struct sb_served served;
 	struct sb_net_listen net;
+	int ssh;
 	int chan;
 	int export; /* task EXPORT: the upper layer */
 	char ready[READY_MAX];
@@ -259,6 +261,8 @@ static int boot_up(struct vm *vm, struct sb_err *err)
 	e = set_up_root(boot->plan, &vm->served, &vm->export, err);
 	if (e == 0)
 		e = set_up_cgroup(err);
+	if (e == 0 && boot->plan->ssh.n_keys > 0)
+		e = sb_init_ssh(boot->plan, &vm->ssh, err);
 	return e < 0 ? e : harden(proc, boot->plan->profile, vm->ready, READY_MAX, err);
 }
 
@@ -277,7 +281,8 @@ static void wind_down(const struct sb_plan *p, const struct sb_served *served)
 
 void sb_init_vm(void)
 {
-	static struct vm vm = { .net = SB_NET_LISTEN_INIT, .chan = -1, .export = -1 };
+	static struct vm vm = { .net = SB_NET_LISTEN_INIT, .ssh = -1, .chan = -1,
+			        .export = -1 };
 	struct sb_err err = { 0 };
 	struct sb_guest_env env = {
 		.boot = &vm.boot, .carrier = -1, .export = -1, .vm = true, .cgroup = SB_CGROUP_DIR "/sendbox",
@@ -296,6 +301,7 @@ void sb_init_vm(void)
 		env.ready_text = vm.ready;
 		env.pumps = vm.served.pumps;
 		env.n_pumps = vm.served.n_pumps;
+		env.ssh = vm.ssh >= 0 ? &vm.ssh : NULL;
 		env.net = vm.net.fd[SB_NET_TCP4] >= 0 ? vm.net.fd : NULL;
 		e = sb_guest_serve(&env);
 		if (e < 0)

@@ -24,6 +24,7 @@
 #include "relay/dns_relay.h"
 #include "wire/net_hello.h"
 
+#define SSH 2                    /* index of its listening socket */
 #define READ_BUDGET (256U << 10) /* bytes per event, so that one flood starves nobody */
 #define PER_TURN 64              /* connections accepted per event */
 #define PAUSE_NS 100000000ULL    /* without descriptors or memory */
@@ -36,7 +37,7 @@ struct link {
 	struct sb_stream *s; /* NULL: gone */
 	struct sb_io io;
 	int fd;           /* owned; -1: ended */
-	uint8_t hello;    /* bytes of the hello that were sent */
+	uint8_t hello;    /* bytes of the hello that were sent; SSH has none */
 	bool up_blocked;  /* the channel has no room */
 	bool up_done;     /* the program's end of file was passed on */
 	bool down_blocked; /* the socket has no room */
@@ -48,8 +49,8 @@ struct sb_net_relay {
 	struct sb_loop *loop;
 	struct sb_chan *chan; /* borrowed; NULL: none */
 	struct link *links;
-	struct sb_io listen[2];
-	int fd[2];
+	struct sb_io listen[3]; /* tcp4, tcp6, the SSH agent's */
+	int fd[3];
 	struct sb_timer pause;
 	struct sb_dns_relay dns;
 };
@@ -324,17 +325,18 @@ static void on_pause_over(struct sb_timer *t)
 		pause_listening(r);
 }
 
-static void take(struct sb_net_relay *r, int *fd)
+static void take(struct sb_net_relay *r, int *fd, bool ssh)
 {
+	enum sb_stream_kind kind = ssh ? SB_STREAM_SSH : SB_STREAM_NET;
 	struct link *l = calloc(1, sizeof(*l));
 
-	if (!l || !r->chan ||
-	    sb_stream_open(r->chan, SB_STREAM_NET, 0, &stream_ops, l, &l->s) < 0) {
+	if (!l || !r->chan || sb_stream_open(r->chan, kind, 0, &stream_ops, l, &l->s) < 0) {
 		free(l);
 		reset_fd(fd);
 		return;
 	}
 	l->r = r;
+	l->hello = ssh ? SB_NET_HELLO_LEN : 0;
 	l->fd = sb_fd_take(fd);
 	l->next = r->links;
 	if (l->next)
@@ -352,7 +354,7 @@ static void on_connection(struct sb_io *io, uint32_t events)
 		int fd = accept4(io->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd >= 0) {
-			take(r, &fd);
+			take(r, &fd, io == &r->listen[SSH]);
 			continue;
 		}
 		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
@@ -378,7 +380,7 @@ static void raise_file_limit(uint32_t max)
 		sb_log("the file limit stays low: %s", strerror(errno));
 }
 
-int sb_net_relay_new(struct sb_loop *loop, const int fd[4], uint32_t max,
+int sb_net_relay_new(struct sb_loop *loop, const int fd[4], int ssh, uint32_t max,
 		     struct sb_net_relay **ret)
 {
 	struct sb_net_relay *r = calloc(1, sizeof(*r));
@@ -387,11 +389,12 @@ int sb_net_relay_new(struct sb_loop *loop, const int fd[4], uint32_t max,
 	if (!r)
 		return -ENOMEM;
 	r->loop = loop;
-	r->fd[0] = fd[0];
-	r->fd[1] = fd[1];
+	r->fd[0] = fd ? fd[0] : -1;
+	r->fd[1] = fd ? fd[1] : -1;
+	r->fd[SSH] = ssh;
 	raise_file_limit(max);
 	e = listen_again(r);
-	if (e == 0)
+	if (e == 0 && fd)
 		e = sb_dns_relay_init(&r->dns, loop, fd[2], fd[3]);
 	if (e < 0) {
 		(void)sb_net_relay_free(r);

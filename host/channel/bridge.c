@@ -1,6 +1,7 @@
 /*
- * Theory of operation. Each NET stream that the guest opens is joined to one end of a socket pair,
- * whose other end goes to the net gate over the front socket. The bytes are not looked at: what
+ * Theory of operation. Each NET or SSH stream that the guest opens is joined to one end of a
+ * socket pair, whose other end goes to the net gate or the SSH relay (below: the gate) over its front
+ * socket. The bytes are not looked at: what
  * they ask for is the gate's to judge.
  *
  *	guest's EOF     shutdown(SHUT_WR)         gate's EOF            EOF
@@ -27,6 +28,7 @@
 
 struct bridge {
 	struct session *ses;
+	struct front *front;
 	struct sb_stream *s; /* NULL = over */
 	struct bridge *next;
 	struct bridge *prev;
@@ -51,7 +53,7 @@ static void release(struct bridge *b)
 	sb_fd_close(&b->fd);
 	sb_fd_close(&b->gate_fd);
 	if (b->queued)
-		ses->unsent[b->slot] = NULL;
+		b->front->unsent[b->slot] = NULL;
 	if (b->prev)
 		b->prev->next = b->next;
 	else
@@ -222,23 +224,23 @@ static const struct sb_stream_ops bridge_ops = {
 
 static void on_front(struct sb_io *io, uint32_t events);
 
-static void front_gone(struct session *ses)
+static void front_gone(struct front *f)
 {
-	sb_io_del(&ses->front_io);
-	if (ses->state != SES_CLOSING) /* then the monitor ends it */
-		session_fail(ses, SB_FAIL_INTERNAL, "the net gate ended");
+	sb_io_del(&f->io);
+	if (f->ses->state != SES_CLOSING) /* then the monitor ends it */
+		session_fail(f->ses, SB_FAIL_INTERNAL, "the %s ended", f->name);
 }
 
 /* Return: 0 = sent, or the stream had to be given up; -EAGAIN; -EPIPE = the gate is gone. */
 static int pass_on(struct bridge *b)
 {
-	int r = sb_ipc_send(b->ses->front, SB_IPC_NET_STREAM, NULL, 0, &b->gate_fd, 1);
+	int r = sb_ipc_send(b->front->fd, b->front->type, NULL, 0, &b->gate_fd, 1);
 
 	if (r == -EAGAIN || r == -EPIPE)
 		return r;
 	if (r == -ECONNRESET || r == -ENOTCONN)
 		return -EPIPE;
-	b->ses->unsent[b->slot] = NULL;
+	b->front->unsent[b->slot] = NULL;
 	b->queued = false;
 	sb_fd_close(&b->gate_fd);
 	if (r < 0) /* no memory, or too many descriptors on their way */
@@ -246,56 +248,56 @@ static int pass_on(struct bridge *b)
 	return 0;
 }
 
-static void send_waiting(struct session *ses)
+static void send_waiting(struct front *f)
 {
-	while (ses->n_unsent > 0) {
-		struct bridge *b = ses->unsent[ses->unsent_head];
+	while (f->n_unsent > 0) {
+		struct bridge *b = f->unsent[f->head];
 		int r = b ? pass_on(b) : 0;
 
 		if (r == -EAGAIN)
 			return;
 		if (r < 0) {
-			front_gone(ses);
+			front_gone(f);
 			return;
 		}
-		ses->unsent_head = (ses->unsent_head + 1) % UNSENT_MAX;
-		ses->n_unsent--;
+		f->head = (f->head + 1) % UNSENT_MAX;
+		f->n_unsent--;
 	}
 }
 
-static int front_watch(struct session *ses)
+static int front_watch(struct front *f)
 {
-	return sb_io_set(ses->loop, &ses->front_io, ses->front,
-			 ses->n_unsent > 0 ? (uint32_t)EPOLLOUT : 0, on_front, ses);
+	return sb_io_set(f->ses->loop, &f->io, f->fd, f->n_unsent > 0 ? (uint32_t)EPOLLOUT : 0,
+			 on_front, f);
 }
 
 static void on_front(struct sb_io *io, uint32_t events)
 {
-	struct session *ses = io->owner;
+	struct front *f = io->owner;
 
 	if (events & (EPOLLHUP | EPOLLERR))
-		front_gone(ses);
+		front_gone(f);
 	else
-		send_waiting(ses);
-	if (ses->front >= 0 && io->active && front_watch(ses) < 0)
-		session_fail(ses, SB_FAIL_INTERNAL, "cannot watch the net gate");
+		send_waiting(f);
+	if (f->fd >= 0 && io->active && front_watch(f) < 0)
+		session_fail(f->ses, SB_FAIL_INTERNAL, "cannot watch the %s", f->name);
 }
 
 static void submit(struct bridge *b)
 {
-	struct session *ses = b->ses;
+	struct front *f = b->front;
 
-	if (ses->n_unsent == UNSENT_MAX || !ses->front_io.active) {
+	if (f->n_unsent == UNSENT_MAX || !f->io.active) {
 		finish(b);
 		return;
 	}
-	b->slot = (ses->unsent_head + ses->n_unsent++) % UNSENT_MAX;
-	ses->unsent[b->slot] = b;
+	b->slot = (f->head + f->n_unsent++) % UNSENT_MAX;
+	f->unsent[b->slot] = b;
 	b->queued = true;
-	if (ses->n_unsent == 1)
-		send_waiting(ses);
-	if (ses->n_unsent > 0 && ses->front_io.active && front_watch(ses) < 0)
-		session_fail(ses, SB_FAIL_INTERNAL, "cannot watch the net gate");
+	if (f->n_unsent == 1)
+		send_waiting(f);
+	if (f->n_unsent > 0 && f->io.active && front_watch(f) < 0)
+		session_fail(f->ses, SB_FAIL_INTERNAL, "cannot watch the %s", f->name);
 }
 
 /* --- life --- */
@@ -323,10 +325,12 @@ static int join(struct session *ses, struct bridge **ret)
 int bridge_opened(struct sb_chan *c, struct sb_stream *s, enum sb_stream_kind kind, uint32_t cmd)
 {
 	struct session *ses = sb_chan_owner(c);
+	struct front *f = kind == SB_STREAM_SSH ? &ses->ssh : &ses->net;
 	struct bridge *b = NULL;
 
-	(void)kind; /* SB_STREAM_NET: a host is opened nothing else */
 	(void)cmd;
+	if (f->fd < 0) /* the plan has no such thing, and the guest knows the plan */
+		return -EBADMSG;
 	if (join(ses, &b) < 0) {
 		sb_stream_attach(s, &bridge_ops, NULL);
 		sb_stream_close(s);
@@ -334,6 +338,7 @@ int bridge_opened(struct sb_chan *c, struct sb_stream *s, enum sb_stream_kind ki
 	}
 	sb_stream_attach(s, &bridge_ops, b);
 	b->s = s;
+	b->front = f;
 	b->next = ses->bridges;
 	if (b->next)
 		b->next->prev = b;
@@ -345,14 +350,31 @@ int bridge_opened(struct sb_chan *c, struct sb_stream *s, enum sb_stream_kind ki
 
 int bridge_start(struct session *ses)
 {
-	return ses->front >= 0 ? front_watch(ses) : 0;
+	int r = 0;
+
+	ses->net.ses = ses->ssh.ses = ses;
+	ses->net.name = "net gate";
+	ses->net.type = SB_IPC_NET_STREAM;
+	ses->ssh.name = "SSH relay";
+	ses->ssh.type = SB_IPC_SSH_STREAM;
+	if (ses->net.fd >= 0)
+		r = front_watch(&ses->net);
+	if (r == 0 && ses->ssh.fd >= 0)
+		r = front_watch(&ses->ssh);
+	return r;
+}
+
+static void front_stop(struct front *f)
+{
+	sb_io_del(&f->io);
+	sb_fd_close(&f->fd);
+	f->n_unsent = 0;
 }
 
 void bridge_stop(struct session *ses)
 {
 	while (ses->bridges)
 		finish(ses->bridges);
-	sb_io_del(&ses->front_io);
-	sb_fd_close(&ses->front);
-	ses->n_unsent = 0;
+	front_stop(&ses->net);
+	front_stop(&ses->ssh);
 }

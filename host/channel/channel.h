@@ -13,7 +13,7 @@
 #include "wire/termfilter.h"
 
 #define MAX_COMMANDS 16
-#define UNSENT_MAX 256 /* streams that wait for the net gate to take their descriptors */
+#define UNSENT_MAX 256 /* streams that wait for their gate to take their descriptors */
 
 struct session;
 struct command;
@@ -63,6 +63,18 @@ struct command {
 	struct sb_ipc_exited exit;
 };
 
+/* Where streams of one kind go. */
+struct front {
+	struct session *ses;
+	const char *name; /* of who is behind it, for messages */
+	uint16_t type;    /* of the message that brings a stream */
+	int fd;           /* owned; -1 = the plan has no such thing */
+	struct sb_io io;
+	struct bridge *unsent[UNSENT_MAX]; /* ring; borrowed; NULL = ended while it waited */
+	uint32_t head;
+	uint32_t n_unsent;
+};
+
 enum session_state {
 	SES_NONE = 0,
 	SES_BOOT,    /* the boot record is being written */
@@ -92,16 +104,13 @@ struct session {
 	size_t boot_at;
 	struct sb_chan *chan;
 	struct command commands[MAX_COMMANDS];
-	int front;                         /* owned; to the net gate; -1 = no network */
-	struct sb_io front_io;
+	struct front net;
+	struct front ssh;
 	uint32_t max_net;                  /* streams of the guest alive at a time */
 	bool judges;                       /* the guest may tell of executions or refused calls */
 	size_t n_rules;                    /* of it */
 	struct exec_events *exec_events;   /* owned; NULL until the first */
 	struct bridge *bridges;            /* owned */
-	struct bridge *unsent[UNSENT_MAX]; /* ring; borrowed; NULL = ended while it waited */
-	uint32_t unsent_head;
-	uint32_t n_unsent;
 };
 
 /* session.c */
@@ -137,9 +146,9 @@ size_t sink_data(struct sink *k, const uint8_t *p, size_t len);
 void sink_eof(struct sink *k);
 void sink_done(struct sink *k);
 
-/* bridge.c: streams of the guest towards the net gate */
+/* bridge.c: streams of the guest towards the net gate and the SSH relay */
 int bridge_opened(struct sb_chan *c, struct sb_stream *s, enum sb_stream_kind kind, uint32_t cmd);
-SB_MUST_CHECK int bridge_start(struct session *ses); /* watch the front socket, if there is one */
+SB_MUST_CHECK int bridge_start(struct session *ses); /* watch the front sockets that there are */
 void bridge_stop(struct session *ses);
 
 #endif

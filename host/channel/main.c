@@ -136,8 +136,9 @@ static void on_ipc(struct sb_io *io, uint32_t events)
 
 /* --- start --- */
 
+/* @ret_net, @ret_ssh: whether there must be a front socket of the net gate, of the SSH relay */
 static int take_plan(struct session *ses, const struct sb_ipc_chan_start *start, int fd, int env_fd,
-		     struct sb_err *err)
+		     bool *ret_net, bool *ret_ssh, struct sb_err *err)
 {
 	const struct sb_plan_expect x = { .signature = start->signature,
 					  .public_key = start->public_key,
@@ -157,8 +158,11 @@ static int take_plan(struct session *ses, const struct sb_ipc_chan_start *start,
 		r = sb_plan_env_pack(plan, &env, &boot.env_len);
 	if (r < 0)
 		return r;
-	if (plan->provider == SB_PROVIDER_MICROVM)
+	if (plan->provider == SB_PROVIDER_MICROVM) {
 		ses->max_net = SB_CHAN_NET_ROOM(plan);
+		*ret_net = plan->net.mode != SB_NET_NONE;
+		*ret_ssh = plan->ssh.n_keys > 0;
+	}
 	r = sb_controls_of(plan, &ses->controls);
 	if (r < 0)
 		return r;
@@ -178,31 +182,39 @@ static int take_plan(struct session *ses, const struct sb_ipc_chan_start *start,
 	return r;
 }
 
+static int take_fd(struct sb_ipc_msg *msg, size_t at, int *ret)
+{
+	*ret = sb_fd_take(&msg->fds[at]);
+	return sb_fd_set_nonblock(*ret, true);
+}
+
 static int take_start(struct session *ses, struct sb_err *err)
 {
 	sb_automsg struct sb_ipc_msg msg;
 	const struct sb_ipc_chan_start *start;
+	bool net = false;
+	bool ssh = false;
+	size_t n = 3;
 	int r;
 
 	msg.n_fds = 0;
 	r = sb_ipc_recv(ses->ipc, &msg);
 	if (r != 0)
 		return sb_err_set(err, r < 0 ? r : -ENODATA, "no start message");
-	start = sb_ipc_get(&msg, sizeof(*start), msg.n_fds == 4 ? 4 : 3);
+	start = msg.n_fds >= 3 && msg.n_fds <= 5 ? sb_ipc_get(&msg, sizeof(*start), msg.n_fds) : NULL;
 	if (msg.type != SB_IPC_CHAN_START || !start)
 		return sb_err_set(err, -EBADMSG, "the first message is not the start");
 	ses->ready_timeout_ms = start->ready_timeout_ms;
-	r = take_plan(ses, start, msg.fds[1], msg.fds[2], err);
+	r = take_plan(ses, start, msg.fds[1], msg.fds[2], &net, &ssh, err);
 	if (r < 0)
 		return r;
-	if ((ses->max_net > 0) != (msg.n_fds == 4))
-		return sb_err_set(err, -EBADMSG, "the plan and the front socket do not agree");
-	ses->carrier = sb_fd_take(&msg.fds[0]);
-	r = sb_fd_set_nonblock(ses->carrier, true);
-	if (r == 0 && ses->max_net > 0) {
-		ses->front = sb_fd_take(&msg.fds[3]);
-		r = sb_fd_set_nonblock(ses->front, true);
-	}
+	if (msg.n_fds != 3U + net + ssh)
+		return sb_err_set(err, -EBADMSG, "the plan and the front sockets do not agree");
+	r = take_fd(&msg, 0, &ses->carrier);
+	if (r == 0 && net)
+		r = take_fd(&msg, n++, &ses->net.fd);
+	if (r == 0 && ssh)
+		r = take_fd(&msg, n, &ses->ssh.fd);
 	if (r == 0)
 		r = sb_fd_set_nonblock(ses->ipc, true);
 	return r < 0 ? sb_err_set(err, r, "descriptors: errno %d", -r) : 0;
@@ -224,7 +236,7 @@ static int run(struct session *ses, struct sb_err *err)
 	if (r < 0)
 		return sb_err_set(err, r, "start: errno %d", -r);
 	if (ses->max_net > 0)
-		jail.nofile += ses->max_net + UNSENT_MAX;
+		jail.nofile += ses->max_net + 2 * UNSENT_MAX;
 	(void)malloc_trim(0); /* the plan and the parser's tree are gone */
 	r = sb_jail_enter(&jail, err);
 	if (r < 0)
@@ -237,7 +249,8 @@ static int run(struct session *ses, struct sb_err *err)
 
 int main(void)
 {
-	static struct session ses = { .ipc = SB_IPC_SOCK_FD, .carrier = -1, .front = -1 };
+	static struct session ses = { .ipc = SB_IPC_SOCK_FD, .carrier = -1, .net = { .fd = -1 },
+				      .ssh = { .fd = -1 } };
 	struct sb_err err = { 0 };
 	int r;
 

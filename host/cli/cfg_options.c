@@ -366,6 +366,21 @@ static int network(struct text *t, const struct run_options *o, struct sb_err *e
 	return r;
 }
 
+static void ssh_agent(struct text *t, const struct run_options *o)
+{
+	if (!run_options_given(o, "ssh-agent"))
+		return;
+	open_with(t, "ssh_agent", "{");
+	plain(t, "--ssh-agent", "enabled", "true");
+	if (o->n_ssh_keys > 0) {
+		open_with(t, "keys", "[");
+		for (size_t i = 0; i < o->n_ssh_keys; i++)
+			string(t, "--ssh-agent", NULL, o->ssh_keys[i]);
+		close_with(t, "]");
+	}
+	close_with(t, "}");
+}
+
 int cfg_options_make(const struct run_options *o, struct cfg_options *ret, struct sb_err *err)
 {
 	struct cfg_options c = { 0 };
@@ -380,6 +395,7 @@ int cfg_options_make(const struct run_options *o, struct cfg_options *ret, struc
 	if (o->timeout_ms)
 		plain(&t, "--timeout", "timeout", "\"%" PRIu64 "ms\"", o->timeout_ms);
 	mounts(&t, o);
+	ssh_agent(&t, o);
 	r = env(&t, o);
 	if (r == 0 && (o->profile || o->no_network || o->net_option)) {
 		open_with(&t, "policy", "{");

@@ -71,7 +71,7 @@ static void of_run(int n, char **w)
 			return;
 		}
 		o = run_options_find(w[at]);
-		at += o && o->arg && !strchr(w[at], '=') ? 2 : 1;
+		at += o && o->arg && o->arg[0] != '[' && !strchr(w[at], '=') ? 2 : 1;
 	}
 	if (at > n - 1) { /* the value of an option */
 		const char *name = w[n - 2];

@@ -14,6 +14,7 @@
 #include "cli.h"
 #include "commands.h"
 #include "net_text.h"
+#include "ssh_text.h"
 
 #define CHUNK 32768
 
@@ -151,6 +152,11 @@ void cli_event_network(const struct sb_ipc_net_event *ev)
 void cli_event_command(const struct sb_plan *plan, const struct sb_ipc_exec_event *ev)
 {
 	print(commands_json(plan, ev));
+}
+
+void cli_event_ssh(const struct sb_plan *plan, const struct sb_ipc_ssh_event *ev)
+{
+	print(ssh_text_json(plan, ev));
 }
 
 void cli_event_exit(int status, const struct sb_ipc_exited *x)

@@ -21,6 +21,7 @@ void cli_events_drain(struct cli_events *e);
 void cli_event_output(const char *stream, const void *p, size_t len);
 void cli_event_started(const uint8_t session[16], const char *provider);
 void cli_event_command(const struct sb_plan *plan, const struct sb_ipc_exec_event *ev);
+void cli_event_ssh(const struct sb_plan *plan, const struct sb_ipc_ssh_event *ev);
 void cli_event_exit(int status, const struct sb_ipc_exited *x);
 void cli_event_network(const struct sb_ipc_net_event *ev);
 /* @problems: an object of problems_json, whose diagnostics go into the event; NULL = none */

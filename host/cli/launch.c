@@ -145,6 +145,8 @@ static void tell_after(struct run *r, bool unused)
 	}
 	if (r->commands)
 		commands_tell(r->commands, launch_say, r);
+	if (r->ssh)
+		ssh_summary_tell(r->ssh, r->plan, launch_say, r);
 	if (r->summary)
 		summary_tell(r->summary, plan_net_is_own, launch_say, r);
 	if (unused)
@@ -171,6 +173,8 @@ static int run(struct run *r, struct sb_err *err)
 
 	if (k == 0 && !r->json)
 		k = summary_new(&r->summary);
+	if (k == 0 && !r->json && r->plan->ssh.n_keys > 0)
+		k = ssh_summary_new(&r->ssh);
 	if (k == 0 && !r->json)
 		k = commands_new(r->plan, !r->plan->tty, &r->commands);
 	if (k == 0) {
@@ -192,6 +196,7 @@ static void release(struct run *r)
 {
 	r->commands = commands_free(r->commands);
 	r->summary = summary_free(r->summary);
+	r->ssh = ssh_summary_free(r->ssh);
 	r->plan = sb_plan_free(r->plan);
 	r->loop = sb_loop_free(r->loop);
 	r->bundle = sb_bundle_free(r->bundle);

@@ -12,6 +12,7 @@
 #include "plan_conf.h"
 #include "provider/bundle_open.h"
 #include "session.h"
+#include "ssh_text.h"
 #include "summary.h"
 
 struct hold_conf;
@@ -54,6 +55,7 @@ struct run {
 	bool cancelled;
 	bool done;
 	struct commands *commands; /* judged executions; not with --json */
+	struct ssh_summary *ssh; /* of what the SSH relay decided; not with --json */
 	struct summary *summary; /* of what the net gate refused; not with --json */
 	struct sb_ipc_done result;
 };

@@ -27,6 +27,7 @@
 #include "os/spawn.h"
 #include "plan_store.h"
 #include "provider/executable.h"
+#include "ssh_plan.h"
 #include "term.h"
 
 int launch_memfd(const char *name, const void *p, size_t len, int *ret)
@@ -112,7 +113,8 @@ int launch_send_start(struct run *r, struct sb_err *err)
 	sb_autofd int env = -1;
 	uint8_t *values = NULL;
 	size_t len = 0;
-	int fds[6];
+	sb_autofd int agent = -1;
+	int fds[7];
 	int k = launch_memfd("sendbox-plan", r->plan_bytes, r->plan_len, &plan);
 
 	if (k == 0)
@@ -126,6 +128,11 @@ int launch_send_start(struct run *r, struct sb_err *err)
 	if (k < 0)
 		return sb_err_set(err, k, "cannot pass the plan on: %s", strerror(-k));
 	m.terminals = r->terminals;
+	if (r->plan->ssh.n_keys > 0) {
+		k = ssh_agent_open(&agent, err);
+		if (k < 0)
+			return k;
+	}
 	sb_random(m.psk, sizeof(m.psk));
 	memcpy(m.public_key, r->pub, 32);
 	memcpy(m.signature, r->sig, 64);
@@ -134,7 +141,8 @@ int launch_send_start(struct run *r, struct sb_err *err)
 	for (int i = 0; i < 3; i++)
 		fds[i + 2] = r->io[i].fd;
 	fds[5] = r->bundle->fds[SB_BUNDLE_GUEST];
-	k = sb_ipc_send(r->sock, SB_IPC_START, &m, sizeof(m), fds, 6);
+	fds[6] = agent;
+	k = sb_ipc_send(r->sock, SB_IPC_START, &m, sizeof(m), fds, agent >= 0 ? 7 : 6);
 	sb_wipe(&m, sizeof(m));
 	/* from here only the channel process holds them: a closed reader is seen at once */
 	for (int i = 0; i < 3; i++)
@@ -226,6 +234,13 @@ static void on_message(struct sb_io *io, uint32_t events)
 		p = sb_ipc_get_exec_event(&msg);
 		if (p)
 			on_command(r, p);
+		break;
+	case SB_IPC_SSH_EVENT:
+		p = sb_ipc_get_ssh_event(&msg);
+		if (p && r->events)
+			cli_event_ssh(r->plan, p);
+		else if (p && r->ssh)
+			ssh_summary_add(r->ssh, p);
 		break;
 	case SB_IPC_DONE:
 		p = sb_ipc_get(&msg, sizeof(struct sb_ipc_done), 0);

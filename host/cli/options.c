@@ -105,7 +105,7 @@ int cli_options_next(const struct cli_option *table, size_t n, int argc, char **
 	(*at)++;
 	if (!o->arg && value)
 		return sb_err_set(err, -EINVAL, "option --%s takes no value", o->name);
-	if (o->arg && !value) {
+	if (o->arg && !value && o->arg[0] != '[') {
 		if (*at >= argc)
 			return sb_err_set(err, -EINVAL, "option --%s needs a value: %s", o->name,
 					  o->arg);
@@ -126,7 +126,8 @@ void cli_options_help(const struct cli_option *table, size_t n)
 		(void)snprintf(left, sizeof(left), "%c%c%c --%s%s%s", table[i].letter ? '-' : ' ',
 			       table[i].letter ? table[i].letter : ' ',
 			       table[i].letter ? ',' : ' ', table[i].name,
-			       table[i].arg ? " " : "", table[i].arg ? table[i].arg : "");
+			       table[i].arg && table[i].arg[0] != '[' ? " " : "",
+			       table[i].arg ? table[i].arg : "");
 		printf("  %-36s %s\n", left, table[i].help);
 	}
 }
@@ -230,6 +231,8 @@ static const struct cli_option run_table[] = {
 	{ "trust-config", 0, NULL, "use the project file in this run though it was never accepted",
 	  O_TRUST },
 	{ "profile", 0, "NAME", "confinement: strict, default or build", O_PROFILE },
+	{ "ssh-agent", 0, "[=KEY]", "let the program log in with a key of the SSH agent, by fingerprint, "
+				    "comment or file", O_SSH_AGENT },
 	{ "interactive", 'i', NULL, "use a terminal (default when stdin and stdout are one)",
 	  O_INTERACTIVE },
 	{ "separate-stderr", 0, NULL, "with a terminal: keep stderr apart", O_SEPARATE },
@@ -244,7 +247,6 @@ static const struct cli_option run_table[] = {
 	{ "reinstall", 0, NULL, "install the agent's environment anew", O_REINSTALL },
 	{ "no-agent-mounts", 0, NULL, "without the mounts and settings of the agent's definition",
 	  O_NO_AGENT_MOUNTS },
-	{ "ssh-agent", 0, NULL, "not available yet", O_SSH_AGENT },
 	{ "quiet", 'q', NULL, "no banner", O_QUIET },
 	{ "detach", 'd', NULL, "with --name: leave as soon as the command runs", O_DETACH },
 	{ "detach-keys", 0, "KEYS", "with --name: keys that leave (default ctrl-p,ctrl-q)",
@@ -424,6 +426,10 @@ static int take(struct run_options *o, int id, const char *v, struct sb_err *err
 	case O_PROFILE:
 		o->profile = v;
 		break;
+	case O_SSH_AGENT:
+		return v ? push("ssh-agent", o->ssh_keys, &o->n_ssh_keys,
+				SB_ARRAY_LEN(o->ssh_keys), v, err)
+			 : 0;
 	case O_PROJECT:
 		o->project = v;
 		break;
@@ -439,9 +445,6 @@ static int take(struct run_options *o, int id, const char *v, struct sb_err *err
 		break;
 	case O_REINSTALL:
 		o->reinstall = true;
-		break;
-	case O_SSH_AGENT:
-		o->ssh_agent = true;
 		break;
 	case O_NO_AGENT_MOUNTS:
 		o->no_agent_mounts = true;
@@ -606,8 +609,6 @@ static void take_agent(struct run_options *o, int argc, char **argv, int at)
 /* What only an agent's session has. */
 static int check_agent(const struct run_options *o, struct sb_err *err)
 {
-	if (o->ssh_agent)
-		return sb_err_set(err, -EINVAL, "--ssh-agent: not available yet");
 	if (!o->agent && (o->reinstall || o->no_agent_mounts))
 		return sb_err_set(err, -EINVAL, "--%s goes with an agent; this runs the program \"%.60s\"",
 				  o->reinstall ? "reinstall" : "no-agent-mounts", o->argv[0]);

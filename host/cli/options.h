@@ -10,7 +10,7 @@
 struct cli_option {
 	const char *name;     /* long name without the dashes */
 	char letter;          /* 0 = none */
-	const char *arg;      /* NULL = a switch */
+	const char *arg;      /* NULL = a switch; "[=X]": X may be left out, and follows "=" */
 	const char *help;
 	int id;
 };
@@ -57,6 +57,8 @@ struct run_options {
 	size_t n_host_ports;
 	const char *dns_types[16]; /* lists, as given */
 	size_t n_dns_types;
+	const char *ssh_keys[32]; /* --ssh-agent=KEY */
+	size_t n_ssh_keys;
 	bool no_network;
 	bool no_filter;
 	bool proxy_env;
@@ -78,7 +80,6 @@ struct run_options {
 	const char *name;      /* --name */
 	bool rm;
 	bool reinstall;
-	bool ssh_agent;
 	bool no_agent_mounts;
 	bool quiet;
 	const struct cfg_source *agent_layer; /* what its definition says; borrowed; not an option */

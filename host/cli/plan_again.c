@@ -1,6 +1,7 @@
 #include "plan_again.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -108,8 +109,12 @@ static int fill_env(struct sb_plan *p, const struct run_options *o, struct sb_er
 {
 	struct sb_plan implied = { .home = p->home, .user = p->user, .cwd = p->cwd,
 				   .term = p->term };
+	char agent[64];
 	int r = plan_base_env(&implied, true, err);
 
+	(void)snprintf(agent, sizeof(agent), SB_PLAN_SSH_SOCKET, p->uid);
+	if (r == 0 && p->ssh.n_keys > 0)
+		r = sb_plan_env_set(&implied, "SSH_AUTH_SOCK", strlen("SSH_AUTH_SOCK"), agent);
 	if (r == 0 && sb_plan_env_set(&implied, PLAN_GIT_TEMPLATE, strlen(PLAN_GIT_TEMPLATE), "") < 0)
 		r = oom(err);
 	if (r == 0)

@@ -94,6 +94,11 @@ int plan_features(struct sb_plan *p)
 	if (r == 0)
 		r = say_network(p);
 	if (r == 0)
+		r = say(p, "ssh_agent", p->ssh.n_keys > 0, "sendbox-ssh on the host signs %s with the plan's "
+			"keys, %s", p->ssh.sign_data ? "logins and data" : "logins",
+			p->ssh.n_hosts > 0 ? "for sessions that the plan's hosts have signed"
+					   : "for any host");
+	if (r == 0)
 		r = say_files(p);
 	if (r == 0)
 		r = say_limits(p);

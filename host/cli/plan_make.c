@@ -15,6 +15,7 @@
 #include "plan_features.h"
 #include "plan_net.h"
 #include "provider/executable.h"
+#include "ssh_plan.h"
 #include "state/upper.h"
 #include "wire/ipc.h"
 
@@ -187,6 +188,7 @@ int plan_set_executables(struct sb_plan *p, const struct sb_dirs *dirs, struct s
 		{ "monitor", true },
 		{ "channel", true },
 		{ "net", p->net.mode != SB_NET_NONE },
+		{ "ssh", p->ssh.n_keys > 0 },
 		{ "fs", vm || p->n_guards > 0 },
 		{ "imgfs", !vm && p->n_layers > 0 },
 	};
@@ -306,6 +308,8 @@ int plan_make(const struct plan_input *in, const struct sb_dirs *dirs,
 	p->created_unix_s = (uint64_t)time(NULL);
 	p->expires_unix_s = p->created_unix_s + (in->opt->valid_s ? in->opt->valid_s : PLAN_START_S);
 	r = set_policy(p, in, dirs, err);
+	if (r == 0)
+		r = plan_set_ssh(p, in, err);
 	if (r == 0)
 		r = set_defaults(p, in, err);
 	if (r == 0)

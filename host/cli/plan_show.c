@@ -225,6 +225,29 @@ static void show_network(FILE *to, const struct sb_plan *p)
 	(void)fputc('\n', to);
 }
 
+static void show_ssh(FILE *to, const struct sb_plan *p)
+{
+	char fp[SB_SSH_FINGERPRINT];
+
+	for (size_t i = 0; i < p->ssh.n_keys; i++) {
+		label(to, i == 0 ? "ssh keys" : "");
+		sb_ssh_fingerprint(p->ssh.keys[i].sha256, fp);
+		(void)fprintf(to, "%s ", fp);
+		plan_put(to, p->ssh.keys[i].comment);
+		(void)fputc('\n', to);
+	}
+	for (size_t i = 0; i < p->ssh.n_hosts; i++) {
+		label(to, i == 0 ? "for hosts" : "");
+		plan_put(to, p->ssh.hosts[i].name);
+		sb_ssh_fingerprint(p->ssh.hosts[i].sha256, fp);
+		(void)fprintf(to, " with %s\n", fp);
+	}
+	if (p->ssh.n_keys > 0 && p->ssh.n_hosts == 0)
+		line(to, "for hosts", "any");
+	if (p->ssh.sign_data)
+		line(to, "", "also data (git commits, files)");
+}
+
 static void show_commands(FILE *to, const struct sb_plan *p)
 {
 	static const char *const action[] = { "deny ", "allow", "log  ", "ask  " };
@@ -337,6 +360,7 @@ void plan_show(FILE *to, const struct sb_plan *p)
 	show_runtime(to, p);
 	show_files(to, p);
 	show_network(to, p);
+	show_ssh(to, p);
 	show_commands(to, p);
 	show_limits(to, p);
 	show_origin(to, p);

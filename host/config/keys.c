@@ -148,6 +148,23 @@ const struct cfg_key cfg_keys[] = {
 	    "not there, and cannot be made", "the path is not found", .merge = CFG_M_GROW),
 	ITEM("guarded_paths.hidden[]", 1, 4095, GUARD, "path"),
 
+	MAP("ssh_agent", "logins with keys of the caller's SSH agent, which itself stays outside"),
+	ROW("ssh_agent.enabled", BOOL, ACTS, 0, 0, NULL, NULL, NULL,
+	    "offer the keys below (default: when there are any), or the agent's only one",
+	    "SSH_AUTH_SOCK is set inside, and ssh-add -l lists them", .merge = 0),
+	ROW("ssh_agent.keys", LIST, ACTS, 0, 32, NULL, NULL, NULL,
+	    "which keys of the agent: fingerprint (SHA256:...), comment, or path of the public key",
+	    "only these are listed and used", .merge = CFG_M_ALLOW),
+	ITEM("ssh_agent.keys[]", 1, 4095, ANY, "fingerprint, comment, or path with a slash in it"),
+	ROW("ssh_agent.hosts", LIST, ACTS, 0, 64, NULL, NULL, NULL,
+	    "hosts to log in to, whose keys are in known_hosts; none: any host",
+	    "a login elsewhere is refused", .merge = CFG_M_ALLOW),
+	ITEM("ssh_agent.hosts[]", 1, 260, ANY, "NAME or NAME:PORT"),
+	ROW("ssh_agent.sign_data", BOOL, ACTS, 0, 0, NULL, "false", NULL,
+	    "sign data too, as git commits (ssh-keygen -Y sign)", "false: nothing but logins is signed",
+	    .merge = 0),
+	LATER("ssh_agent.ask", BOOL, 0, 0, NULL, "false", "ask before each signature"),
+
 	MAP("policy", "what is allowed inside"),
 	ROW("policy.profile", ENUM, ACTS, 0, 0, "strict|default|build", "default", NULL,
 	    "set of system calls and limits: strict for reading and computing, default for agents, "

@@ -80,7 +80,8 @@ int mon_spawn(struct monitor *m, struct mon_child *c, const char *role, const ch
 	return r < 0 ? sb_err_set(err, r, "cannot watch %s: %s", role, strerror(-r)) : 0;
 }
 
-int mon_start_channel(struct monitor *m, int front, int *ret_guest_end, struct sb_err *err)
+int mon_start_channel(struct monitor *m, int front, int ssh_front, int *ret_guest_end,
+		      struct sb_err *err)
 {
 	static const char *const argv[] = { "sendbox-channel", NULL };
 	sb_autofd int host_end = -1;
@@ -88,7 +89,8 @@ int mon_start_channel(struct monitor *m, int front, int *ret_guest_end, struct s
 	sb_autofd int theirs = -1;
 	struct sb_ipc_chan_start msg = { 0 };
 	const int size = CARRIER_BUFFER;
-	int fds[4];
+	int fds[5];
+	size_t n_fds = 3;
 	int sv[2];
 	int r;
 
@@ -115,8 +117,11 @@ int mon_start_channel(struct monitor *m, int front, int *ret_guest_end, struct s
 	fds[0] = host_end;
 	fds[1] = m->plan_memfd;
 	fds[2] = m->env_memfd;
-	fds[3] = front;
-	r = sb_ipc_send(m->chan, SB_IPC_CHAN_START, &msg, sizeof(msg), fds, front >= 0 ? 4 : 3);
+	if (front >= 0)
+		fds[n_fds++] = front;
+	if (ssh_front >= 0)
+		fds[n_fds++] = ssh_front;
+	r = sb_ipc_send(m->chan, SB_IPC_CHAN_START, &msg, sizeof(msg), fds, n_fds);
 	sb_fd_close(&m->env_memfd);
 	explicit_bzero(&msg, sizeof(msg));
 	explicit_bzero(m->start.psk, sizeof(m->start.psk));

@@ -36,6 +36,10 @@ int main(int argc, char **argv)
 			      .gate = -1,
 			      .front = -1,
 			      .viewers = -1,
+			      .ssh = -1,
+			      .ssh_agent = -1,
+			      .ssh_front = -1,
+			      .ssh_listener = -1,
 			      .std = { -1, -1, -1 },
 			      .console = -1,
 			      .pids = -1,
@@ -45,7 +49,7 @@ int main(int argc, char **argv)
 			      .tty = -1,
 			      .termios = &termios,
 			      .guest = { .pidfd = -1 } };
-	m.guest_child.pidfd = m.chan_child.pidfd = m.gate_child.pidfd = -1;
+	m.guest_child.pidfd = m.chan_child.pidfd = m.gate_child.pidfd = m.ssh_child.pidfd = -1;
 	for (size_t i = 0; i < MON_MAX_FS; i++)
 		m.fs[i].pidfd = -1;
 	for (int fd = 3; fd <= 5; fd++)

@@ -60,6 +60,14 @@ struct monitor {
 	struct sb_io viewers_io;
 	struct sb_ipc_net_event held[SB_IPC_NET_EVENTS]; /* not yet taken by the command line */
 	size_t n_held; /* > 0: the gate waits */
+	int ssh;          /* ipc to the SSH relay; -1 = not started */
+	int ssh_agent;    /* owned; O_PATH of the user's agent's socket; -1 = none */
+	int ssh_front;    /* owned; as front, of the SSH relay */
+	int ssh_listener; /* owned; namespace */
+	struct sb_io ssh_io;
+	struct sb_io ssh_front_io;
+	struct sb_io ssh_listener_io;
+	uint64_t ssh_lost[2]; /* its events that the command line did not take: refusals, others */
 	uint64_t exec_lost[2]; /* judged executions that the command line did not take: refused, others */
 	bool gate_up; /* the gate said that it serves */
 	int guest_exe; /* the guest program, until the guest is started; -1 = none */
@@ -76,6 +84,7 @@ struct monitor {
 	struct mon_child guest_child;
 	struct mon_child chan_child;
 	struct mon_child gate_child;
+	struct mon_child ssh_child;
 	struct mon_child fs[MON_MAX_FS];
 	size_t n_fs;
 
@@ -94,8 +103,8 @@ struct monitor {
 };
 
 /* children.c */
-/* @front: front socket for the net gate's streams, or -1; borrowed */
-SB_MUST_CHECK int mon_start_channel(struct monitor *m, int front, int *ret_guest_end,
+/* @front, @ssh_front: sockets for the streams to net gate and SSH relay, or -1; borrowed */
+SB_MUST_CHECK int mon_start_channel(struct monitor *m, int front, int ssh_front, int *ret_guest_end,
 				    struct sb_err *err);
 /* Spawn the plan's program executable:NAME, argv[0] = "sendbox-NAME", with its socket as descriptor 3 and @extra as 4, 5, ... */
 SB_MUST_CHECK int mon_spawn(struct monitor *m, struct mon_child *c, const char *role,
@@ -119,6 +128,11 @@ void mon_gate_resume(struct monitor *m);
 void mon_gate_leave(struct monitor *m);
 /* After the gate's end: pass on what it said last. */
 void mon_gate_drain(struct monitor *m);
+
+/* ssh.c: the SSH relay; as the net gate's */
+SB_MUST_CHECK int mon_open_ssh(struct monitor *m, int *ret_front, struct sb_err *err);
+void mon_ssh_leave(struct monitor *m);
+void mon_ssh_drain(struct monitor *m);
 
 /* exec.c: judged executions, from the channel process to the command line */
 /* Return: 0; -EBADMSG. */

@@ -125,6 +125,7 @@ static void finish(struct monitor *m)
 	sb_timer_del(&m->timer);
 	sb_timer_del(&m->grace);
 	mon_gate_drain(m);
+	mon_ssh_drain(m);
 	if (m->have_guest && m->provider->destroy(&m->guest, &err) < 0)
 		sb_debug("destroy: %s", err.text);
 	m->have_guest = false;
@@ -146,7 +147,8 @@ static void finish(struct monitor *m)
 
 static bool all_reaped(const struct monitor *m)
 {
-	if (m->guest_child.pid > 0 || m->chan_child.pid > 0 || m->gate_child.pid > 0)
+	if (m->guest_child.pid > 0 || m->chan_child.pid > 0 || m->gate_child.pid > 0 ||
+	    m->ssh_child.pid > 0)
 		return false;
 	for (size_t i = 0; i < m->n_fs; i++)
 		if (m->fs[i].pid > 0)
@@ -159,6 +161,7 @@ static void on_gate_late(struct sb_timer *t)
 	struct monitor *m = t->owner;
 
 	mon_kill(&m->gate_child);
+	mon_kill(&m->ssh_child);
 }
 
 /* A command that succeeded, and changes that may not be on the disk: that is no success. */
@@ -187,8 +190,9 @@ static void begin_reaping(struct monitor *m)
 	mon_kill(&m->chan_child);
 	for (size_t i = 0; i < m->n_fs; i++)
 		mon_kill(&m->fs[i]);
-	if (m->gate_child.pid > 0) {
+	if (m->gate_child.pid > 0 || m->ssh_child.pid > 0) {
 		mon_gate_leave(m);
+		mon_ssh_leave(m);
 		sb_timer_set(m->loop, &m->grace, GATE_GRACE, on_gate_late, m);
 	}
 	if (all_reaped(m))
@@ -567,7 +571,8 @@ static int load_plan(struct monitor *m, struct sb_err *err)
 	return sb_plan_from_fd(m->plan_memfd, &x, &m->plan, NULL, NULL, err);
 }
 
-static int start_guest(struct monitor *m, int guest_end, int front, struct sb_err *err)
+static int start_guest(struct monitor *m, int guest_end, int front, int ssh_front,
+		       struct sb_err *err)
 {
 	int ends[MON_MAX_FS];
 	struct sb_start s = { .plan = m->plan,
@@ -576,6 +581,7 @@ static int start_guest(struct monitor *m, int guest_end, int front, struct sb_er
 			      .session_path = m->session_path,
 			      .carrier = guest_end,
 			      .net_front = m->provider->is_vm ? -1 : front,
+			      .ssh_front = m->provider->is_vm ? -1 : ssh_front,
 			      .fs_socks = ends,
 			      .public_key = m->start.public_key,
 			      .guest_exe = m->guest_exe,
@@ -608,6 +614,7 @@ static int start_session(struct monitor *m, struct sb_err *err)
 {
 	sb_autofd int guest_end = -1;
 	sb_autofd int front = -1;
+	sb_autofd int ssh_front = -1;
 	int r = load_plan(m, err);
 
 	if (r < 0) {
@@ -625,18 +632,21 @@ static int start_session(struct monitor *m, struct sb_err *err)
 				  strerror(errno));
 	if (m->plan->net.mode != SB_NET_NONE)
 		r = mon_open_gate(m, &front, err);
+	if (r == 0 && m->plan->ssh.n_keys > 0)
+		r = mon_open_ssh(m, &ssh_front, err);
 	if (r == 0)
-		r = mon_start_channel(m, m->provider->is_vm ? front : -1, &guest_end, err);
+		r = mon_start_channel(m, m->provider->is_vm ? front : -1,
+				      m->provider->is_vm ? ssh_front : -1, &guest_end, err);
 	if (r == 0)
 		r = sb_io_set(m->loop, &m->chan_io, m->chan, EPOLLIN, on_chan, m);
 	if (r == 0)
-		r = start_guest(m, guest_end, front, err);
+		r = start_guest(m, guest_end, front, ssh_front, err);
 	return r;
 }
 
 static void on_start(struct monitor *m, struct sb_ipc_msg *msg)
 {
-	const void *p = sb_ipc_get(msg, sizeof(struct sb_ipc_start), 6);
+	const void *p = sb_ipc_get(msg, sizeof(struct sb_ipc_start), msg->n_fds == 7 ? 7 : 6);
 	struct sb_err err = { 0 };
 	int r;
 
@@ -652,6 +662,8 @@ static void on_start(struct monitor *m, struct sb_ipc_msg *msg)
 	for (int i = 0; i < 3; i++)
 		m->std[i] = sb_fd_take(&msg->fds[i + 2]);
 	m->guest_exe = sb_fd_take(&msg->fds[5]);
+	if (msg->n_fds == 7)
+		m->ssh_agent = sb_fd_take(&msg->fds[6]);
 	m->tty = fcntl(m->std[0], F_DUPFD_CLOEXEC, 3);
 	m->tty_saved = m->tty >= 0 && tcgetattr(m->tty, m->termios) == 0;
 	if (!m->tty_saved)

@@ -27,24 +27,28 @@ enum sb_stream_kind {
 	SB_STREAM_STDERR = 4,   /* guest -> host */
 	SB_STREAM_TERMINAL = 5, /* both ways */
 	SB_STREAM_NET = 6,      /* both ways; opened by the guest, cmd 0; towards the net gate */
+	SB_STREAM_SSH = 7,      /* the same towards the SSH agent's relay */
 };
 
 #define SB_CHAN_MAX_STREAMS 64          /* opened by the host */
 #define SB_CHAN_NET_SPARE 8             /* for DNS, and for connections that will be refused */
-#define SB_CHAN_MAX_NET (4096 + SB_CHAN_NET_SPARE) /* opened by the guest; bound of max_net */
+#define SB_CHAN_MAX_SSH 32              /* of the SSH relay, and those that will be refused */
+#define SB_CHAN_MAX_NET (4096 + SB_CHAN_NET_SPARE + SB_CHAN_MAX_SSH) /* opened by the guest; bound of max_net */
 #define SB_CHAN_WINDOW (1U << 20)       /* bytes in flight per stream and direction */
-#define SB_CHAN_NET_WINDOW (256U << 10) /* the same for SB_STREAM_NET */
+#define SB_CHAN_NET_WINDOW (256U << 10) /* the same for SB_STREAM_NET, SB_STREAM_SSH */
 
 /* sb_chan_config.max_net for @plan (struct sb_plan *): the same number at both ends. */
 #define SB_CHAN_NET_ROOM(plan)                                                                     \
-	((plan)->net.mode == SB_NET_NONE ? 0U : (plan)->net.max_connections + SB_CHAN_NET_SPARE)
+	(((plan)->net.mode == SB_NET_NONE ? 0U                                                     \
+					  : (plan)->net.max_connections + SB_CHAN_NET_SPARE) +     \
+	 ((plan)->ssh.n_keys == 0 ? 0U : SB_CHAN_MAX_SSH))
 
 struct sb_chan_ops {
 	/* Handshake complete; streams may be opened, control messages sent. */
 	void (*ready)(struct sb_chan *c);
 	/* A whole control message (sb_ctl_parse it). Return <0 to kill the channel. */
 	int (*control)(struct sb_chan *c, const uint8_t *msg, size_t len);
-	/* The peer opened a stream (guest: for command @cmd; host: SB_STREAM_NET). Call
+	/* The peer opened a stream (guest: for command @cmd; host: SB_STREAM_NET or SSH). Call
 	 * sb_stream_attach() before returning 0; return <0 to kill the channel. */
 	int (*opened)(struct sb_chan *c, struct sb_stream *s, enum sb_stream_kind kind,
 		      uint32_t cmd);

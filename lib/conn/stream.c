@@ -13,12 +13,17 @@ static void drop_buffer(struct sb_stream *s)
 	s->room = 0;
 }
 
-/* Who sends on which kind: the host on STDIN, TERMINAL, NET, the guest on all but STDIN. */
+static bool kind_of_guest(uint32_t kind)
+{
+	return kind == SB_STREAM_NET || kind == SB_STREAM_SSH;
+}
+
+/* Who sends on which kind: the host on STDIN, TERMINAL, NET, SSH, the guest on all but STDIN. */
 static struct sb_stream *set_up(struct sb_chan *c, uint32_t id, enum sb_stream_kind kind,
 				uint32_t cmd)
 {
 	bool host_sends = kind == SB_STREAM_STDIN || kind == SB_STREAM_TERMINAL ||
-			  kind == SB_STREAM_NET;
+			  kind_of_guest(kind);
 	bool guest_sends = kind != SB_STREAM_STDIN;
 	bool host = c->role == SB_CHAN_HOST;
 	bool receives = host ? guest_sends : host_sends;
@@ -30,7 +35,7 @@ static struct sb_stream *set_up(struct sb_chan *c, uint32_t id, enum sb_stream_k
 	s->kind = (uint8_t)kind;
 	s->class = kind == SB_STREAM_STDIN || kind == SB_STREAM_TERMINAL ? CLASS_INTERACTIVE :
 									   CLASS_BULK;
-	s->window = kind == SB_STREAM_NET ? SB_CHAN_NET_WINDOW : SB_CHAN_WINDOW;
+	s->window = kind_of_guest(kind) ? SB_CHAN_NET_WINDOW : SB_CHAN_WINDOW;
 	s->sends = host ? host_sends : guest_sends;
 	s->tx = s->sends ? TX_OPEN : TX_EOF;
 	s->rx = receives ? RX_OPEN : RX_EOF;
@@ -55,7 +60,7 @@ static bool kind_of_host(uint32_t kind)
 int sb_stream_open(struct sb_chan *c, enum sb_stream_kind kind, uint32_t cmd,
 		   const struct sb_stream_ops *ops, void *owner, struct sb_stream **ret)
 {
-	bool net = kind == SB_STREAM_NET;
+	bool net = kind_of_guest(kind);
 	uint32_t *next = net ? &c->next_net : &c->next_id;
 	struct sb_stream *s;
 	uint8_t body[8];
@@ -284,7 +289,7 @@ static int on_open(struct sb_chan *c, const struct sb_frame *f, const char **why
 
 	*why = "bad OPEN";
 	if (f->stream != *next || !stream_room(c, net) || !c->ops->opened ||
-	    (net ? f->value[0] != SB_STREAM_NET || f->value[1] != 0 : !kind_of_host(f->value[0])))
+	    (net ? !kind_of_guest(f->value[0]) || f->value[1] != 0 : !kind_of_host(f->value[0])))
 		return -EBADMSG;
 	*why = "no memory for a stream";
 	s = set_up(c, *next, (enum sb_stream_kind)f->value[0], f->value[1]);

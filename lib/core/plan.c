@@ -102,6 +102,7 @@ struct sb_plan *sb_plan_free(struct sb_plan *p)
 	}
 	free(p->env);
 	sb_plan_net_done(&p->net);
+	sb_plan_ssh_done(&p->ssh);
 	sb_plan_root_done(p);
 	sb_plan_parts_done(p);
 	free(p);
@@ -126,6 +127,7 @@ static int write_unchecked(const struct sb_plan *p, char **ret, size_t *ret_len)
 				sb_json_list(p->mounts, p->n_mounts, sizeof(*p->mounts),
 					     mount_fields, SB_ARRAY_LEN(mount_fields))) == 0 &&
 	    json_object_set_new(o, "net", sb_net_json(&p->net)) == 0 &&
+	    json_object_set_new(o, "ssh", sb_plan_ssh_json(&p->ssh)) == 0 &&
 	    sb_plan_root_add(o, p) == 0 && sb_plan_parts_add(o, p) == 0)
 		text = sb_json_text(sb_take(&o));
 	json_decref(o);
@@ -182,6 +184,8 @@ static int parse_object(const json_t *o, struct sb_plan *p, struct sb_err *err)
 	p->mounts = mounts;
 	if (r == 0)
 		r = sb_net_json_get(o, "net", &p->net, err);
+	if (r == 0)
+		r = sb_plan_ssh_json_get(o, &p->ssh, err);
 	if (r == 0)
 		r = sb_plan_root_get(o, p, err);
 	if (r == 0)

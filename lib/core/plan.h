@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "core/cmd_policy.h"
 #include "core/net_policy.h"
+#include "core/ssh_policy.h"
 
 #define SB_PLAN_VERSION 3
 #define SB_PLAN_MAX_BYTES (4U << 20)
@@ -210,6 +211,7 @@ struct sb_plan {
 
 	struct sb_plan_net net;
 	struct sb_plan_commands commands;
+	struct sb_plan_ssh ssh;
 
 	enum sb_profile profile;
 	char **deny_syscalls; /* NULL-terminated names, sorted, refused beyond the profile */
@@ -230,6 +232,10 @@ struct sb_plan {
 	bool memory_asked;
 	bool pids_asked;
 };
+
+/* Where the guest's SSH agent is, with the workload's uid, when the plan has ssh.keys; the plan's
+ * environment says so in SSH_AUTH_SOCK. */
+#define SB_PLAN_SSH_SOCKET "/run/user/%u/ssh-agent.sock"
 
 struct sb_plan *sb_plan_free(struct sb_plan *p);
 static inline void sb_plan_freep(struct sb_plan **p)

@@ -217,6 +217,8 @@ int sb_plan_check(const struct sb_plan *p, struct sb_err *err)
 	if (p->expires_unix_s <= p->created_unix_s)
 		return sb_err_set(err, -EINVAL, "plan refused: expires before it is made");
 	r = sb_plan_check_policy(p, err);
+	if (r == 0)
+		r = sb_plan_ssh_check(&p->ssh, err);
 	return r < 0 ? r : sb_plan_parts_check(p, err);
 }
 

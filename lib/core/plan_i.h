@@ -16,6 +16,11 @@ SB_MUST_CHECK int sb_plan_root_get(const json_t *o, struct sb_plan *p, struct sb
 void sb_plan_root_done(struct sb_plan *p);
 SB_MUST_CHECK int sb_plan_root_check(const struct sb_plan *p, struct sb_err *err);
 
+/* plan_ssh.c: the plan's "ssh" object. NULL: out of memory. */
+json_t *sb_plan_ssh_json(const struct sb_plan_ssh *s);
+SB_MUST_CHECK int sb_plan_ssh_json_get(const json_t *o, struct sb_plan_ssh *ret,
+				       struct sb_err *err);
+
 /* plan_check_parts.c; @err is set. Return: 0; -EINVAL. */
 SB_MUST_CHECK int sb_plan_parts_check(const struct sb_plan *p, struct sb_err *err);
 /* Profile, limits, guards, commands. */

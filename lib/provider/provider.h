@@ -49,6 +49,7 @@ struct sb_start {
 	const char *session_path; /* its absolute path */
 	int carrier;              /* guest's end of the channel (a socket); borrowed */
 	int net_front;            /* namespace: front socket of the net gate; -1 = no network; borrowed */
+	int ssh_front;            /* namespace: the same of the SSH relay; -1 = none */
 	/* guest's ends of the file servers: [0] the image (namespace: the layers), [i + 1] mounts[i];
 	 * -1 = not served (see
 	 * sb_plan_served); borrowed */

@@ -158,3 +158,14 @@ const struct sb_ipc_exec_event *sb_ipc_get_exec_event(const struct sb_ipc_msg *m
 		return NULL;
 	return e;
 }
+
+const struct sb_ipc_ssh_event *sb_ipc_get_ssh_event(const struct sb_ipc_msg *msg)
+{
+	const struct sb_ipc_ssh_event *e = sb_ipc_get(msg, sizeof(*e), 0);
+
+	if (msg->type != SB_IPC_SSH_EVENT || !e || e->count == 0 || e->kind < SB_SSH_EV_SIGN ||
+	    e->kind > SB_SSH_EV_LOST || !memchr(e->host, 0, sizeof(e->host)) ||
+	    !memchr(e->user, 0, sizeof(e->user)))
+		return NULL;
+	return e;
+}

@@ -20,7 +20,8 @@ enum sb_ipc_type {
 	/* cli -> monitor */
 	SB_IPC_START = 1,   /* struct sb_ipc_start; fds: plan memfd, memfd with the values of its
 			     * environment, stdin, stdout, stderr, guest program of the
-			     * verified bundle */
+			     * verified bundle, and with an SSH relay: the socket of the user's
+			     * agent (O_PATH) */
 	SB_IPC_CANCEL = 2,  /* struct sb_ipc_signal: pass signo on and end the session as
 			     * cancelled; the second one kills at once */
 	SB_IPC_RESIZE = 3,  /* struct sb_ipc_resize; both hops */
@@ -30,8 +31,9 @@ enum sb_ipc_type {
 			     * command of a session that runs; STARTED and EXITED answer */
 	/* monitor -> channel */
 	SB_IPC_CHAN_START = 16, /* struct sb_ipc_chan_start; fds: carrier, plan memfd, memfd with the
-				 * values of its environment, and for a micro-VM with a network:
-				 * the front socket of the net gate */
+				 * values of its environment, and for a micro-VM: the front socket
+				 * of the net gate if the plan has a network, that of the SSH
+				 * relay if the plan has one */
 	SB_IPC_CHAN_RUN = 17,   /* struct sb_ipc_run; fds: stdin, stdout, stderr; runs the plan's
 				 * command */
 	SB_IPC_CHAN_KILL = 18,  /* struct sb_ipc_signal with cmd: SIGKILL to the whole command */
@@ -63,6 +65,14 @@ enum sb_ipc_type {
 	SB_IPC_NET_AMEND = 97,  /* struct sb_ipc_net_amend and then the amendment's bytes */
 	SB_IPC_NET_FLOW = 98,   /* gate: struct sb_ipc_net_flow, one a connection */
 	SB_IPC_NET_END = 99,    /* gate: struct sb_ipc_net_end; after the list, or an amendment */
+	/* monitor <-> SSH relay (-> cli, SSH_EVENT) */
+	SB_IPC_SSH_START = 112, /* monitor: struct sb_ipc_net_start; fds: front socket, plan memfd */
+	SB_IPC_SSH_NEED = 113,  /* relay, empty: a connection to the user's agent, please */
+	SB_IPC_SSH_AGENT = 114, /* monitor: empty; fd: that connection; none = there is no agent */
+	SB_IPC_SSH_EVENT = 115, /* relay: struct sb_ipc_ssh_event */
+	/* front socket -> SSH relay */
+	SB_IPC_SSH_LISTEN = 116, /* namespace, once: empty; fd: listening socket of the sandbox */
+	SB_IPC_SSH_STREAM = 117, /* micro-VM: empty; fd: one end of a stream socket pair */
 };
 
 struct sb_ipc_start {
@@ -210,6 +220,27 @@ struct sb_ipc_exec_event {
 	char path[512];   /* NUL-terminated; "" = none */
 	char argv[1024];  /* n_argv words, each with its NUL */
 };
+enum sb_ssh_event_kind {
+	SB_SSH_EV_NONE = 0,
+	SB_SSH_EV_SIGN = 1,    /* a signature was made or refused */
+	SB_SSH_EV_BIND = 2,    /* a refused session-bind */
+	SB_SSH_EV_REQUEST = 3, /* any other refusal */
+	SB_SSH_EV_LOST = 4,    /* count events were not told, all of them like this one in allow */
+};
+/* What the SSH relay decided. The texts hold no control characters. */
+struct sb_ipc_ssh_event {
+	uint64_t time_ns; /* CLOCK_REALTIME */
+	uint64_t count;   /* how many equal events this one stands for, at least 1 */
+	uint8_t kind;     /* enum sb_ssh_event_kind */
+	uint8_t allow;
+	uint8_t has_key;
+	uint8_t type;     /* of the request, SB_SSH_EV_REQUEST */
+	uint16_t reason;  /* enum sb_ssh_reason */
+	uint16_t reserved;
+	uint8_t key[32];  /* SHA-256 of the key's blob */
+	char host[256];   /* NUL-terminated: name of the plan, or fingerprint of the host key, or "" */
+	char user[64];    /* NUL-terminated: that logs in, or "namespace NAME"; the guest's word */
+};
 struct sb_ipc_done {
 	uint32_t fail; /* SB_FAIL_NONE = the command ended; see exit */
 	uint32_t reserved;
@@ -245,6 +276,9 @@ size_t sb_ipc_get_events(const struct sb_ipc_msg *msg, const struct sb_ipc_net_e
 
 /* The event of an EXEC_EVENT message. Return: NULL when it is none or malformed. */
 const struct sb_ipc_exec_event *sb_ipc_get_exec_event(const struct sb_ipc_msg *msg);
+
+/* The event of an SSH_EVENT message. Return: NULL when it is none or malformed. */
+const struct sb_ipc_ssh_event *sb_ipc_get_ssh_event(const struct sb_ipc_msg *msg);
 
 /* The payload if it has exactly this size and this many descriptors came along; else NULL. */
 const void *sb_ipc_get(const struct sb_ipc_msg *msg, size_t len, size_t n_fds);

@@ -152,7 +152,7 @@ static int plan_memfd(bool tty, bool net, uint8_t sha_sig[SB_SIGN_LEN],
 		"\"pids_max\":512," PLAN_PROFILE "\"provider\":\"%s\",\"provider_asked\":\"%s\","
 		"\"provider_reason\":\"asked for\"," PLAN_LIMITS
 		"\"separate_stderr\":false,\"session\":\"000102030405060708090a0b0c0d0e0f\","
-		"\"task\":\"command\",\"term\":%s,\"test_root\":false,\"timeout_ms\":0,\"tty\":%s,\"uid\":1000,"
+		PLAN_SSH "\"task\":\"command\",\"term\":%s,\"test_root\":false,\"timeout_ms\":0,\"tty\":%s,\"uid\":1000,"
 		PLAN_UPPER "\"user\":\"user\",\"version\":3}",
 		net ? "tcg" : "none", zeros, zeros, net ? "\"6.1.0\"" : "null", zeros,
 		net ? "268435456" : "0", net ? "512" : "0", net ? "filter" : "none",

@@ -32,6 +32,8 @@
 	"\"as\":\"18446744073709551615\",\"cpu\":\"18446744073709551615\","                        \
 	"\"data\":\"18446744073709551615\",\"fsize\":\"18446744073709551615\","                    \
 	"\"memlock\":\"18446744073709551615\",\"stack\":\"18446744073709551615\"},\"secrets\":[],"
+/* between "session" and "task" */
+#define PLAN_SSH "\"ssh\":{\"hosts\":[],\"keys\":[],\"sign_data\":false},"
 /* A whole one: made at 1000, good until 2000, A=1, /bin/echo in a namespace without a network. */
 #define PLAN_SESSION "000102030405060708090a0b0c0d0e0f"
 #define PLAN_WHOLE \
@@ -52,7 +54,7 @@
 	"\"provider\":\"namespace\",\"provider_asked\":\"namespace\"," \
 	"\"provider_reason\":\"asked for\"," PLAN_LIMITS \
 	"\"separate_stderr\":false,\"session\":\"" PLAN_SESSION "\"," \
-	"\"task\":\"command\",\"term\":null,\"test_root\":false,\"timeout_ms\":0," \
+	PLAN_SSH "\"task\":\"command\",\"term\":null,\"test_root\":false,\"timeout_ms\":0," \
 	"\"tty\":false,\"uid\":1000," PLAN_UPPER "\"user\":\"user\",\"version\":3}"
 
 #endif

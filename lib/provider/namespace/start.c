@@ -160,6 +160,7 @@ static int place_fds(const struct launch *l, const int *trees, int n_trees, int 
 	from[SB_INHERIT_CARRIER] = l->in->carrier;
 	from[SB_INHERIT_KEY] = l->key;
 	from[SB_INHERIT_NET] = l->in->net_front >= 0 ? l->in->net_front : from[0];
+	from[SB_INHERIT_SSH] = l->in->ssh_front >= 0 ? l->in->ssh_front : from[0];
 	for (int i = 0; i < n_trees; i++)
 		from[n++] = trees[i];
 	for (int i = 0; i < n; i++) {

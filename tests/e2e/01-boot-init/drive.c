@@ -162,7 +162,8 @@ static int session(const struct sb_dirs *dirs, const char *path, const struct wh
 {
 	const struct sb_provider *vm = sb_provider_get(SB_PROVIDER_MICROVM);
 	struct sb_start in = { .plan = plan, .dirs = dirs, .session_path = path,
-			       .net_front = -1 };
+			       .net_front = -1,
+			       .ssh_front = -1 };
 	struct sb_guest g = { .pid = -1, .pidfd = -1 };
 	struct sb_err err = { 0 };
 	int carrier[2];

@@ -365,7 +365,10 @@ TEST(bad_opens)
 		{ SB_CHAN_HOST, 4, FIRST, SB_STREAM_NET, 1 }, /* belongs to no command */
 		{ SB_CHAN_HOST, 4, FIRST, SB_STREAM_STDOUT, 0 },
 		{ SB_CHAN_HOST, 4, FIRST, SB_STREAM_NONE, 0 },
-		{ SB_CHAN_HOST, 4, FIRST, 7, 0 },
+		{ SB_CHAN_HOST, 0, FIRST, SB_STREAM_SSH, 0 },
+		{ SB_CHAN_HOST, 4, FIRST, SB_STREAM_SSH, 1 },
+		{ SB_CHAN_HOST, 4, FIRST, 8, 0 },
+		{ SB_CHAN_GUEST, 4, FIRST, SB_STREAM_SSH, 0 },
 		{ SB_CHAN_GUEST, 4, FIRST, SB_STREAM_NET, 0 }, /* the host opens no such thing */
 		{ SB_CHAN_GUEST, 4, 1, SB_STREAM_NET, 0 },
 		{ SB_CHAN_GUEST, 4, FIRST, SB_STREAM_STDIN, 0 },

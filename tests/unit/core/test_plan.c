@@ -18,6 +18,13 @@
 #define LAYER_2                                                                                    \
 	"{\"ctime_ns\":1700000000000000001,\"dev\":5,\"ino\":8,\"path\":\"/c/env.erofs\","         \
 	"\"sha256\":\"" TWOS "\",\"size\":4096}"
+#define SSH_HOST_1 "{\"name\":\"git.example\",\"sha256\":\"" ONES "\"}"
+#define SSH_HOST_2 "{\"name\":\"git.example\",\"sha256\":\"" TWOS "\"}"
+#define SSH_KEY_1 "{\"comment\":\"work key\",\"sha256\":\"" ONES "\"}"
+#define SSH_KEY_2 "{\"comment\":\"\",\"sha256\":\"" TWOS "\"}"
+#define SSH                                                                                        \
+	"\"ssh\":{\"hosts\":[" SSH_HOST_1 "," SSH_HOST_2 "],\"keys\":[" SSH_KEY_1 "," SSH_KEY_2 "],"   \
+	"\"sign_data\":true},"
 #define UPPER                                                                                      \
 	"\"upper\":{\"dev\":5,\"ino\":9,\"kind\":\"dir\",\"path\":\"/s/instances/1/upper\"},"
 
@@ -64,7 +71,7 @@ static const char literal[] =
 	"\"as\":1073741824,\"cpu\":60,\"data\":\"18446744073709551615\",\"fsize\":1048576,"
 	"\"memlock\":0,\"stack\":8388608},\"secrets\":[],"
 	"\"separate_stderr\":false,\"session\":\"000102030405060708090a0b0c0d0e0f\","
-	"\"task\":\"command\",\"term\":null,\"test_root\":false,\"timeout_ms\":0,\"tty\":false,"
+	SSH "\"task\":\"command\",\"term\":null,\"test_root\":false,\"timeout_ms\":0,\"tty\":false,"
 	"\"uid\":1000," UPPER "\"user\":\"user\",\"version\":3}";
 
 static struct sb_plan *parsed(void)
@@ -388,6 +395,33 @@ TEST(root_of_the_plan)
 	CHECK_EQ(p->layers[1].size, 4096);
 	CHECK(p->layers[1].ctime_ns == 1700000000000000001);
 	(void)sb_plan_free(p);
+}
+
+TEST(ssh_part)
+{
+	struct sb_plan *p = parsed();
+
+	REQUIRE(p);
+	REQUIRE(p->ssh.n_keys == 2 && p->ssh.n_hosts == 2);
+	CHECK_STR(p->ssh.keys[0].comment, "work key");
+	CHECK_EQ(p->ssh.keys[1].sha256[31], 2);
+	CHECK_STR(p->ssh.hosts[0].name, "git.example");
+	CHECK_EQ(p->ssh.hosts[1].sha256[0], 2);
+	CHECK(p->ssh.sign_data);
+	(void)sb_plan_free(p);
+	accept("\"sign_data\":true", "\"sign_data\":false");
+	accept("\"hosts\":[" SSH_HOST_1 "," SSH_HOST_2 "]", "\"hosts\":[]");
+	refuse("\"keys\":[" SSH_KEY_1 "," SSH_KEY_2 "]", "\"keys\":[]"); /* hosts without a key */
+	refuse(SSH_KEY_1 "," SSH_KEY_2, SSH_KEY_2 "," SSH_KEY_1);
+	refuse(SSH_KEY_1 "," SSH_KEY_2, SSH_KEY_1 "," SSH_KEY_1);
+	refuse(SSH_HOST_1 "," SSH_HOST_2, SSH_HOST_2 "," SSH_HOST_1);
+	refuse(SSH_HOST_1 "," SSH_HOST_2, SSH_HOST_1 "," SSH_HOST_1);
+	refuse("\"work key\"", "\"work\\nkey\"");
+	refuse("\"git.example\"", "\"Git.example\"");
+	refuse("\"git.example\"", "\"-oProxyCommand\"");
+	refuse("\"git.example\"", "\"\"");
+	refuse("\"sign_data\":true", "\"sign_data\":1");
+	refuse(",\"sign_data\":true", "");
 }
 
 TEST(rules_of_layers)

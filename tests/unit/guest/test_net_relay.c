@@ -163,7 +163,7 @@ static void start(uint32_t max_net)
 	CHECK_EQ(sb_chan_new(&cfg, &w.host), 0);
 	cfg.role = SB_CHAN_GUEST;
 	cfg.fd_in = cfg.fd_out = w.carrier[1];
-	CHECK_EQ(sb_net_relay_new(w.loop, w.listen, 16, &w.relay), 0);
+	CHECK_EQ(sb_net_relay_new(w.loop, w.listen, -1, 16, &w.relay), 0);
 	CHECK_EQ(sb_chan_new(&cfg, &w.guest), 0);
 	sb_net_relay_channel(w.relay, w.guest);
 	UNTIL(w.ready);
@@ -498,7 +498,7 @@ TEST(every_failure_of_the_start)
 		int e;
 
 		t_fault_arm(n);
-		e = sb_net_relay_new(w.loop, w.listen, 4, &r);
+		e = sb_net_relay_new(w.loop, w.listen, -1, 4, &r);
 		if (!t_fault_fired()) {
 			CHECK_EQ(e, 0);
 			break;
