@@ -1,8 +1,9 @@
 # Sourced by the end-to-end and attack tests. Wants: SB_BUILD (build folder), SB_PROVIDER
 # (microvm or namespace), SB_WHO (root, user or self). Prints TAP.
 #
-# The programs are installed once into a folder that every user can reach; each identity has its
-# own SENDBOX_HOME with a copy of the guest kernel.
+# The programs are installed into a folder that every user can reach; each identity has its own
+# SENDBOX_HOME with a copy of the guest kernel. Topics run side by side in lanes: each lane has its
+# own installation, so that a topic sees no processes and no state but its own.
 set -u
 export LC_ALL=C
 n_tests=0
@@ -27,16 +28,25 @@ T=/var/tmp/sendbox-tests.$(id -u)
 mkdir -p -m 755 "$T"
 [ "$(stat -c %u "$T")" = "$(id -u)" ] || { echo "Bail out! $T belongs to another user"; exit 1; }
 
+# The first lane that nobody holds, for as long as this script runs.
+take_lane() {
+	for lane in 0 1 2 3 4 5 6 7; do
+		exec 9>"$T/lane-$lane"
+		flock -n 9 && return 0
+	done
+	echo "Bail out! every lane is taken"; exit 1
+}
+
 prepare() {
 	local stamp
-	key=$(printf %s "$SB_BUILD" | cksum | cut -d' ' -f1)
+	take_lane
+	key=$(printf %s "$SB_BUILD" | cksum | cut -d' ' -f1)-$lane
 	inst=$T/inst-$key
 	(
-		flock 9
 		stamp=$(stat -c %Y "$SB_BUILD"/host/*/sendbox-* "$SB_BUILD"/host/cli/sendbox "$SB_BUILD"/guest/sendbox-guest 2>/dev/null | sort | tail -n 1)
 		if [ "$(cat "$inst/stamp" 2>/dev/null)" != "$stamp" ]; then
 			rm -rf "$inst"
-			DESTDIR=$inst meson install -C "$SB_BUILD" --no-rebuild --quiet >"$T/install.log" 2>&1 || { cat "$T/install.log"; exit 1; }
+			DESTDIR=$inst meson install -C "$SB_BUILD" --no-rebuild --quiet >"$inst.log" 2>&1 || { cat "$inst.log"; exit 1; }
 			chmod -R a+rX "$inst"
 			echo "$stamp" >"$inst/stamp"
 		fi
@@ -53,7 +63,7 @@ prepare() {
 			elif [ "$(id -u)" = 0 ]; then chown -R 0:0 "$home"; fi
 		done
 		exit 0
-	) 9>"$T/lock" || { echo "Bail out! cannot install for the tests"; exit 1; }
+	) || { echo "Bail out! cannot install for the tests"; exit 1; }
 	sendbox=$(find "$inst" -path '*/bin/sendbox' | head -n 1)
 }
 prepare
