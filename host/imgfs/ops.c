@@ -52,7 +52,7 @@ static void fill(const struct imgfs *fs, size_t layer, const struct sb_erofs_nod
 static void fill_top(const struct imgfs *fs, struct stat *ret)
 {
 	*ret = (struct stat){ .st_ino = FUSE_ROOT_ID, .st_mode = S_IFDIR | 0755,
-			      .st_nlink = 2 + fs->n, .st_uid = fs->uid, .st_gid = fs->gid };
+			      .st_nlink = (nlink_t)(2 + fs->n), .st_uid = fs->uid, .st_gid = fs->gid };
 }
 
 /* What the kernel is told of our errors: a broken layer is an I/O error. */
