@@ -61,6 +61,8 @@ struct agent {
 	bool custom;  /* a file of the user says something of it */
 	struct agent_text display, image;
 	struct agent_list install, launch, env, hosts, health, caches, groups;
+	struct agent_list packages; /* Debian packages under the install commands; a base that is the
+				     * host has its own programs and gets none */
 	struct agent_mount *mounts;
 	size_t n_mounts;
 	struct agent_place mounts_at;

@@ -148,6 +148,19 @@ static bool host_text(struct reading *r, const struct doc_node *n, const char *f
 	return false;
 }
 
+/* A name as Debian's policy has it: it becomes a word of a command. */
+static bool package_text(struct reading *r, const struct doc_node *n, const char *field)
+{
+	const char *s = n->text;
+
+	if (!text_ok(r, n, field, 128, false))
+		return false;
+	if (strlen(s) == n->len && strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789") > 0 &&
+	    s[strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789+-.")] == '\0')
+		return true;
+	return bad(r, n, field, "must be the name of a Debian package: a-z 0-9 + - .");
+}
+
 /* Absolute, or beneath the home folder; no "..". */
 static bool path_text(struct reading *r, const struct doc_node *n, const char *field)
 {
@@ -473,6 +486,7 @@ static void read_field(struct reading *r, const char *key, const struct doc_node
 		{ "healthCheck", &a->health, { any_text, 256, false } },
 		{ "caches", &a->caches, { home_path, 16, true } },
 		{ "packageGroups", &a->groups, { host_text, 16, true } },
+		{ "systemPackages", &a->packages, { package_text, 128, true } },
 	};
 
 	for (size_t i = 0; i < SB_ARRAY_LEN(lists); i++)
@@ -494,12 +508,17 @@ static void read_field(struct reading *r, const char *key, const struct doc_node
 
 const char *const agent_fields[] = {
 	"displayName", "baseImage", "installCommands", "launchCommand", "environmentVariables",
-	"mounts", "allowedHosts", "healthCheck", "settings", "secrets", "caches", "packageGroups", NULL
+	"mounts", "allowedHosts", "healthCheck", "settings", "secrets", "caches", "packageGroups",
+	"systemPackages", NULL
 };
 
 static void read_fields(struct reading *r, const struct doc_node *root)
 {
 	(void)only(r, root, "", agent_fields);
+	/* commands of one's own know what they need: definitions of the earlier tool have these alone */
+	for (size_t i = 0; i < root->n; i++)
+		if (strcmp(root->keys[i].text, "installCommands") == 0)
+			r->a->packages = (struct agent_list){ 0 };
 	for (size_t i = 0; i < root->n; i++)
 		read_field(r, root->keys[i].text, &root->items[i]);
 }

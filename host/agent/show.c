@@ -77,6 +77,7 @@ int agent_json(const struct agent *a, char **ret)
 		(void)json_object_set_new(o, "displayName", json_string(a->display.text));
 	if (a->image.text)
 		(void)json_object_set_new(o, "baseImage", json_string(a->image.text));
+	add_list(o, "systemPackages", &a->packages);
 	add_list(o, "installCommands", &a->install);
 	add_list(o, "launchCommand", &a->launch);
 	add_list(o, "environmentVariables", &a->env);

@@ -62,7 +62,10 @@ static int run_keygen(const char *name, const char *file, char *out, size_t *ret
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		continue;
 	*ret_len = len;
-	return 0; /* a status of 1: the host is not in that file */
+	if (WIFEXITED(status) && WEXITSTATUS(status) <= 1) /* 1: the host is not in that file */
+		return 0;
+	return sb_err_set(err, -EIO, "ssh-keygen could not look into %.200s (its status was %d; it needs an "
+			  "entry of the caller in the list of users)", file, status);
 }
 
 static void add(uint8_t (*list)[32], size_t *n, const uint8_t sha256[32])

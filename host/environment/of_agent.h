@@ -9,7 +9,8 @@
 struct environment_of { /* texts are the agent's; the image is owned */
 	struct image image;
 	struct environment_what what; /* points into this */
-	const char *commands[ENVIRONMENT_MAX_WORDS + 1];
+	char *apt; /* owned: the command for systemPackages, or NULL */
+	const char *commands[ENVIRONMENT_MAX_WORDS + 2];
 	const char *health[ENVIRONMENT_MAX_WORDS + 1];
 	const char *groups[ENVIRONMENT_MAX_WORDS + 1];
 };

@@ -79,7 +79,7 @@ for name, answer in (("no", b"n\n"), ("an empty line", b"\n"), ("end of file", b
     status, shown = talk(SAY, [(TRUST, answer)])
     told(status == 2 and b"it-runs" not in shown and b"not accepted" in shown, f"trust: {name} is no", status, shown)
     if name == "no":
-        told(b"env.A: one" in shown and b".sendbox.yaml: new or changed" in shown, "trust: the question shows what is asked for", shown)
+        told(b"| env: {A: one}" in shown and b".sendbox.yaml: new or changed" in shown, "trust: the question shows what is asked for", shown)
 status, shown = talk(SAY, [(TRUST, b"n\n")], early=b"y\n")
 told(status == 2 and b"it-runs" not in shown, "trust: what was typed before the question is no answer", status, shown)
 status, shown = talk(SAY, [(TRUST, b"\x03")])
@@ -92,7 +92,7 @@ status, shown = talk(SAY, [])
 told(status == 0 and b"it-runs" in shown and b"[y/N]" not in shown, "trust: and is not asked again", status, shown)
 write("env: {A: two}\n")
 status, shown = talk(SAY, [(TRUST, b"n\n")])
-told(status == 2 and b"env.A: two" in shown, "trust: after a change it is", status, shown)
+told(status == 2 and b"| env: {A: two}" in shown, "trust: after a change it is", status, shown)
 r = subprocess.run([work + "/cmd", *SAY], stdin=subprocess.DEVNULL, capture_output=True, timeout=170, start_new_session=True)
 told(r.returncode == 2 and b"[y/N]" not in r.stderr and b"sendbox config trust" in r.stderr, "trust: without a terminal nobody is asked", r)
 

@@ -74,6 +74,26 @@ TEST(earlier_file)
 	problems_done(&p);
 }
 
+TEST(packages)
+{
+	const char mine[] = "{\"installCommands\":[\"true\"]}";
+	const char both[] = "{\"systemPackages\":[\"g++\"],\"installCommands\":[\"true\"]}";
+	const struct agent_builtin *b = agent_builtin_find("claude");
+	struct problems p = { 0 };
+	struct agent *a = parse(b->json, &p);
+
+	CHECK(a && a->packages.n > 0);
+	if (!a)
+		return;
+	CHECK_EQ(agent_parse(mine, strlen(mine), "mine", a, &p), 0);
+	CHECK_EQ(a->packages.n, 0); /* commands of one's own know what they need */
+	CHECK_EQ(agent_parse(both, strlen(both), "both", a, &p), 0);
+	CHECK_EQ(a->packages.n, 1);
+	CHECK_STR(a->packages.v[0].text, "g++");
+	(void)agent_free(a);
+	problems_done(&p);
+}
+
 TEST(layer)
 {
 	struct problems p = { 0 };
@@ -196,6 +216,8 @@ TEST(refused)
 		  "bad_value", 1 },
 		{ "{\"caches\":[\"/var\"]}", "caches", "bad_value", 1 },
 		{ "{\"packageGroups\":[\"a b\"]}", "packageGroups", "bad_value", 1 },
+		{ "{\"systemPackages\":[\"a;b\"]}", "systemPackages", "bad_value", 1 },
+		{ "{\"systemPackages\":[\"-o=x\"]}", "systemPackages", "bad_value", 1 },
 		{ "{\"healthCheck\":{}}", "healthCheck", "wrong_type", 1 },
 	};
 
