@@ -190,6 +190,7 @@ static int name_instance(struct run_agent *r, struct sb_err *err)
 	time_t now = time(NULL);
 	struct tm tm;
 	char stamp[32];
+	uint16_t apart = 0; /* two may start in one second */
 
 	if (r->opt.name) {
 		if (!agent_name_ok(r->opt.name))
@@ -201,7 +202,8 @@ static int name_instance(struct run_agent *r, struct sb_err *err)
 	}
 	if (!localtime_r(&now, &tm) || strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &tm) == 0)
 		return sb_err_set(err, -EINVAL, "the clock tells no time");
-	(void)snprintf(r->instance, sizeof(r->instance), "%.40s-%s", r->agent->name, stamp);
+	sb_random(&apart, sizeof(apart));
+	(void)snprintf(r->instance, sizeof(r->instance), "%.40s-%s-%04x", r->agent->name, stamp, apart);
 	return 0;
 }
 
