@@ -137,6 +137,7 @@ static void on_monitor(struct sb_io *io, uint32_t events)
 		break;
 	case SB_IPC_NET_EVENT:
 	case SB_IPC_EXEC_EVENT:
+	case SB_IPC_SSH_EVENT:
 		hold_clients_tell(h, msg.type, msg.data, msg.len, true);
 		break;
 	case SB_IPC_DONE:

@@ -84,6 +84,8 @@ static bool holder_ok(const struct sb_ipc_msg *msg)
 		return sb_ipc_get_events(msg, &ev) > 0;
 	case SB_IPC_EXEC_EVENT:
 		return sb_ipc_get_exec_event(msg) != NULL;
+	case SB_IPC_SSH_EVENT:
+		return sb_ipc_get_ssh_event(msg) != NULL;
 	case SB_IPC_DONE:
 		return d && text_ends(d->text, sizeof(d->text));
 	default:

@@ -66,13 +66,13 @@ enum sb_ipc_type {
 	SB_IPC_NET_FLOW = 98,   /* gate: struct sb_ipc_net_flow, one a connection */
 	SB_IPC_NET_END = 99,    /* gate: struct sb_ipc_net_end; after the list, or an amendment */
 	/* monitor <-> SSH relay (-> cli, SSH_EVENT) */
-	SB_IPC_SSH_START = 112, /* monitor: struct sb_ipc_net_start; fds: front socket, plan memfd */
-	SB_IPC_SSH_NEED = 113,  /* relay, empty: a connection to the user's agent, please */
-	SB_IPC_SSH_AGENT = 114, /* monitor: empty; fd: that connection; none = there is no agent */
-	SB_IPC_SSH_EVENT = 115, /* relay: struct sb_ipc_ssh_event */
+	SB_IPC_SSH_START = 144, /* monitor: struct sb_ipc_net_start; fds: front socket, plan memfd */
+	SB_IPC_SSH_NEED = 145,  /* relay, empty: a connection to the user's agent, please */
+	SB_IPC_SSH_AGENT = 146, /* monitor: empty; fd: that connection; none = there is no agent */
+	SB_IPC_SSH_EVENT = 147, /* relay: struct sb_ipc_ssh_event */
 	/* front socket -> SSH relay */
-	SB_IPC_SSH_LISTEN = 116, /* namespace, once: empty; fd: listening socket of the sandbox */
-	SB_IPC_SSH_STREAM = 117, /* micro-VM: empty; fd: one end of a stream socket pair */
+	SB_IPC_SSH_LISTEN = 148, /* namespace, once: empty; fd: listening socket of the sandbox */
+	SB_IPC_SSH_STREAM = 149, /* micro-VM: empty; fd: one end of a stream socket pair */
 };
 
 struct sb_ipc_start {
