@@ -242,11 +242,26 @@ static bool harmless_core(const struct entry *e)
 	return is_any(e->key, found) && is_bool(e->value);
 }
 
-static bool harmless_branch(const struct entry *e)
+/* Whether one of the entries gives the remote @name a URL. What is no remote's name is a path to git,
+ * and a push into a folder runs the hooks there. */
+static bool is_remote(const struct list *l, struct span name)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		const struct entry *e = &l->v[i];
+
+		if (is(e->section, "remote") && e->has_sub && same(e->sub, name) &&
+		    is(e->key, "url") && e->has_value && e->value.n > 0)
+			return true;
+	}
+	return false;
+}
+
+static bool harmless_branch(const struct list *new, const struct entry *e)
 {
 	if (is(e->key, "remote"))
 		return is(e->value, ".") ||
-		       (made_of(e->value, "._/-") && isalnum((unsigned char)*e->value.p));
+		       (made_of(e->value, "._/-") && isalnum((unsigned char)*e->value.p) &&
+			is_remote(new, e->value));
 	if (is(e->key, "merge"))
 		return begins(e->value, "refs/heads/") && made_of(e->value, "/._-+@");
 	return is(e->key, "rebase") && (is_bool(e->value) || is(e->value, "merges"));
@@ -261,11 +276,15 @@ static bool harmless_remote(const struct list *old, const struct entry *e)
 	return is(e->key, "prune") && is_bool(e->value);
 }
 
-static bool harmless(const struct list *old, const struct entry *e)
+/* @new: all entries that there will be. */
+static bool harmless(const struct list *old, const struct list *new, const struct entry *e)
 {
 	char key[32];
 
 	if (!e->has_value || e->key.n >= sizeof(key))
+		return false;
+	/* the same name written in another way would not be found among the old entries */
+	if (e->has_sub && memchr(e->sub.p, '\\', e->sub.n))
 		return false;
 	if (is(e->section, "remote") && e->has_sub && is(e->key, "fetch"))
 		return is_refspec(e->value); /* there may be several */
@@ -281,7 +300,7 @@ static bool harmless(const struct list *old, const struct entry *e)
 		return is(e->section, "core") && harmless_core(e);
 	}
 	if (is(e->section, "branch"))
-		return harmless_branch(e);
+		return harmless_branch(new, e);
 	if (is(e->section, "remote"))
 		return harmless_remote(old, e);
 	return is(e->section, "submodule") && (is(e->key, "active") ? is_bool(e->value)
@@ -301,7 +320,7 @@ static int compare(const struct list *old, const struct list *new)
 	for (size_t i = 0; i < new->n; i++) {
 		if (kept < old->n && equal(&old->v[kept], &new->v[i]))
 			kept++;
-		else if (!harmless(old, &new->v[i]))
+		else if (!harmless(old, new, &new->v[i]))
 			return -EACCES;
 	}
 	return kept == old->n ? 0 : -EACCES;

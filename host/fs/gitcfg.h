@@ -12,7 +12,8 @@
  *   core.bare=false; core.filemode, ignorecase, logallrefupdates, precomposeunicode, symlinks as
  *     true or false; core.repositoryformatversion=0          (what git init finds out)
  *   user.name, user.email
- *   branch.*.remote as a name, .merge as refs/heads/..., .rebase
+ *   branch.*.remote as "." or the name of a remote that has a URL in the same file, .merge as
+ *     refs/heads/..., .rebase
  *   remote.*.url, pushurl by https, http, ssh or git, for a remote that has none; .fetch into
  *     refs/remotes or refs/tags, .tagopt, .prune
  *   submodule.*.active, .url as above

@@ -91,6 +91,16 @@ TEST(where_things_come_from_and_go_to)
 	CHECK_EQ(added("[branch \"main\"]\n\tremote = fork\n"), -EACCES);
 	CHECK_EQ(added("[branch \"n\"]\n\tremote = https://evil.example/a\n"), -EACCES);
 	CHECK_EQ(added("[branch \"n\"]\n\tremote = ext::x\n"), -EACCES);
+	/* no remote of that name: git would push into a folder, and run the hooks there */
+	CHECK_EQ(added("[branch \"n\"]\n\tremote = evil\n"), -EACCES);
+	CHECK_EQ(added("[branch \"n\"]\n\tremote = sub/evil\n"), -EACCES);
+	CHECK_EQ(added("[branch \"n\"]\n\tremote = Origin\n"), -EACCES);
+	CHECK_EQ(added("[remote \"e\"]\n\tprune = true\n[branch \"n\"]\n\tremote = e\n"), -EACCES);
+	CHECK_EQ(added("[remote \"e\"]\n\turl = https://a.example/b\n[branch \"n\"]\n\tremote = e\n"), 0);
+	CHECK_EQ(added("[branch \"n\"]\n\tremote = .\n"), 0);
+	/* the name of one that is there, written in another way */
+	CHECK_EQ(added("[remote \"or\\igin\"]\n\turl = https://evil.example/a\n"), -EACCES);
+	CHECK_EQ(added("[branch \"ma\\in\"]\n\tmerge = refs/heads/evil\n"), -EACCES);
 	CHECK_EQ(added("[remote \"origin\"]\n\tfetch = +refs/heads/*:refs/heads/*\n"), -EACCES);
 	CHECK_EQ(added("[remote \"origin\"]\n\tfetch = refs/pull/*:refs/remotes/origin/pr/*\n"), 0);
 }
