@@ -15,8 +15,10 @@
 #include "base/fd.h"
 #include "cmd_instance.h"
 #include "cmd_judge.h"
+#include "crypto/crypto.h"
 #include "fds.h"
 #include "launch_i.h"
+#include "plan_make_i.h"
 #include "os/loop.h"
 #include "term.h"
 #include "wire/attach.h"
@@ -116,21 +118,46 @@ static int watch(struct exec *x)
 	return k < 0 ? k : sb_io_set(x->loop, &x->sock_io, x->sock, EPOLLIN, on_message, x);
 }
 
-/* The command policy says to it what it says to the first command. */
+/* The PATH that the guest will search, or NULL: values are not part of a kept plan. */
+static const char *path_of(const struct sb_plan *plan, const struct exec_want *w)
+{
+	const char *usual = plan_env_path();
+	uint8_t sha256[SB_SHA256_LEN];
+
+	for (size_t n = 0; n < w->n_env; n++)
+		if (strncmp(w->env[n], "PATH=", 5) == 0)
+			return w->env[n] + 5;
+	sb_sha256(usual, strlen(usual), sha256);
+	for (size_t n = 0; n < plan->n_env; n++)
+		if (strcmp(plan->env[n].name, "PATH") == 0)
+			return memcmp(plan->env[n].sha256, sha256, sizeof(sha256)) == 0 ? usual : NULL;
+	return NULL;
+}
+
+/* The command policy says to it what it says to the first command: of the program that the guest will
+ * find with this folder and this PATH. */
 static int judge(const struct cli_dirs *d, const struct instance *i, const struct exec_want *w,
 		 struct sb_err *err)
 {
 	sb_autoplan struct sb_plan *plan = NULL;
-	char **old;
+	char name[] = "PATH";
+	struct sb_plan_env path = { .name = name };
+	struct sb_plan as; /* the plan's but for what is borrowed from @w */
 	int k = instance_plan(d, i, &plan, err);
 
-	if (k < 0)
+	if (k < 0 || plan->commands.scope == SB_CMD_SCOPE_NONE)
 		return k;
-	old = plan->argv;
-	plan->argv = (char **)(uintptr_t)w->argv;
-	k = cmd_judge_start(plan, true, err);
-	plan->argv = old;
-	return k;
+	path.value = (char *)(uintptr_t)path_of(plan, w);
+	if (!path.value && !strchr(w->argv[0], '/'))
+		return sb_err_set(err, -EACCES, "\"%.200s\" cannot be judged by the command policy: the "
+				  "instance has a PATH of its own; give the program's path", w->argv[0]);
+	as = *plan;
+	as.env = &path;
+	as.n_env = path.value ? 1 : 0;
+	as.argv = (char **)(uintptr_t)w->argv;
+	if (w->cwd)
+		as.cwd = (char *)(uintptr_t)w->cwd;
+	return cmd_judge_start(&as, true, err);
 }
 
 static void add_strings(struct sb_buf *b, const char *s, uint32_t *n)

@@ -221,6 +221,11 @@ int plan_image_env(struct sb_plan *p, char *const *env, struct sb_err *err)
 	return r;
 }
 
+const char *plan_env_path(void)
+{
+	return DEFAULT_PATH;
+}
+
 const char *plan_env_get(const struct sb_plan *p, const char *name)
 {
 	for (size_t i = 0; i < p->n_env; i++)

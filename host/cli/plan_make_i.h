@@ -34,6 +34,7 @@ SB_MUST_CHECK int plan_image_env(struct sb_plan *p, char *const *env, struct sb_
 /* Set, and empty, where git may not make hooks: git init then copies none. */
 #define PLAN_GIT_TEMPLATE "GIT_TEMPLATE_DIR"
 const char *plan_env_get(const struct sb_plan *p, const char *name);
+const char *plan_env_path(void); /* PATH where nothing else is said */
 SB_MUST_CHECK int plan_set_argv(struct sb_plan *p, char **argv, struct sb_err *err);
 SB_MUST_CHECK int plan_set_image(struct sb_plan *p, const struct plan_input *in,
 				 const struct sb_dirs *d, struct sb_err *err);
