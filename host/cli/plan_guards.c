@@ -12,6 +12,8 @@
 static const char *const readonly_default[] = {
 	/* git: hooks, and settings that name programs; commondir would bring others */
 	".git/hooks", GIT_CONFIG, ".git/config.worktree", ".git/commondir",
+	/* remotes in the old way: a push to a folder of the session runs the hooks there */
+	".git/remotes", ".git/branches",
 	/* editors */
 	".vscode", ".idea", ".zed", ".vim", ".nvim.lua", ".nvimrc", ".exrc", ".vimrc",
 	".dir-locals.el",

@@ -200,6 +200,8 @@ TEST(built_in)
 	text = made(&p, &l);
 	CHECK(strstr(text, "/w/.git/hooks:r") != NULL);
 	CHECK(strstr(text, "/w/.git/commondir:r") != NULL);
+	CHECK(strstr(text, "/w/.git/remotes:r") != NULL);
+	CHECK(strstr(text, "/w/.git/branches:r") != NULL);
 	CHECK(strstr(text, "/w/.vscode:r") != NULL);
 	CHECK(strstr(text, "/w/.claude:r") != NULL);
 	CHECK(strstr(text, "/w/.mcp.json:r") != NULL);
