@@ -55,12 +55,12 @@ static int read_all(int fd, struct sb_buf *b)
 {
 	struct stat st;
 	sb_autofree char *p = NULL;
+	int seals = fcntl(fd, F_GET_SEALS); /* -1: a file elsewhere, whose reading may hang */
 	ssize_t n;
 
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0 ||
+	if (seals < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0 ||
 	    st.st_size > (off_t)SB_EXEC_REQ_MAX ||
-	    (fcntl(fd, F_GET_SEALS) & (F_SEAL_WRITE | F_SEAL_SHRINK)) !=
-		    (F_SEAL_WRITE | F_SEAL_SHRINK))
+	    (seals & (F_SEAL_WRITE | F_SEAL_SHRINK)) != (F_SEAL_WRITE | F_SEAL_SHRINK))
 		return -EBADMSG;
 	p = malloc((size_t)st.st_size);
 	if (!p)
