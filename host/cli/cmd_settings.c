@@ -172,6 +172,14 @@ static int diff(struct work *w)
 
 /* ---- apply, drop ---- */
 
+/* What a running session has written since it was looked at was never looked at. */
+static int runs(const struct work *w)
+{
+	return conf_fail(w->json, SB_EXIT_NO, "running", w->name,
+			 "\"%.100s\" runs and may change what you have looked at: sendbox stop %.100s first",
+			 w->name, w->name);
+}
+
 static int apply_one(void *arg, const struct settings_file *f)
 {
 	struct work *w = arg;
@@ -200,7 +208,11 @@ static int apply_one(void *arg, const struct settings_file *f)
 
 static int apply(struct work *w)
 {
-	int r = settings_each(w->dir, true, apply_one, w, &w->err);
+	int r;
+
+	if (run_agent_settings_used(&w->dirs.d, w->name))
+		return runs(w);
+	r = settings_each(w->dir, true, apply_one, w, &w->err);
 
 	if (r == -ENOENT)
 		return none(w);
@@ -223,6 +235,8 @@ static int drop(struct work *w)
 
 	if (lstat(w->dir, &st) < 0)
 		return none(w);
+	if (run_agent_settings_used(&w->dirs.d, w->name))
+		return runs(w);
 	(void)snprintf(above, sizeof(above), "%s/settings", w->dirs.d.state);
 	fd = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	r = fd < 0 ? -errno : sb_rmtree(fd, w->name);

@@ -37,6 +37,8 @@ struct run_agent {
 SB_MUST_CHECK int run_agent_settings(struct run_agent *r, struct sb_err *err);
 /* What the session changed is told, or removed with it. */
 void run_agent_review(struct run_agent *r);
+/* Whether a session works on the copies of @instance now. */
+bool run_agent_settings_used(const struct sb_dirs *d, const char *instance);
 /* The folder of an instance's copies. */
 int run_agent_settings_dir(const struct sb_dirs *d, const char *instance, char out[PATH_MAX]);
 /* Layers and upper of the session. */

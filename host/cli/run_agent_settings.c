@@ -9,6 +9,7 @@
 #include "os/rmtree.h"
 #include "plan_make.h"
 #include "run_agent_i.h"
+#include "state/state.h"
 #include "term.h"
 
 int run_agent_settings_dir(const struct sb_dirs *d, const char *instance, char out[PATH_MAX])
@@ -16,6 +17,21 @@ int run_agent_settings_dir(const struct sb_dirs *d, const char *instance, char o
 	int n = snprintf(out, PATH_MAX, "%s/settings/%s", d->state, instance);
 
 	return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
+}
+
+bool run_agent_settings_used(const struct sb_dirs *d, const char *instance)
+{
+	sb_autostate struct state *s = NULL;
+	struct instance i = { 0 };
+	struct sb_err err = { 0 };
+	int k = state_open(d, &s, &err);
+	bool used;
+
+	if (k == 0)
+		k = instance_get(s, instance, &i, &err);
+	used = k == 0 ? i.status == INSTANCE_RUNNING || i.status == INSTANCE_STARTING : k != -ENOENT;
+	instance_done(&i);
+	return used;
 }
 
 /* The folder above all of them; an instance without a name of its own gets one that is free. */
@@ -134,7 +150,8 @@ void run_agent_review(struct run_agent *r)
 	size_t n = 0;
 	int k;
 
-	if (!r->settings_dir[0])
+	/* used: this start was refused because another one runs, whose copies these are */
+	if (!r->settings_dir[0] || run_agent_settings_used(&r->dirs.d, r->instance))
 		return;
 	k = settings_each(r->settings_dir, false, count, &n, &err);
 	if (k < 0 && k != -ENOENT && !r->opt.json)
