@@ -25,6 +25,7 @@
 
 #define LOG "log"
 #define MAX_LAYER_BYTES (64ULL << 30)
+#define MAX_LOG_BYTES (16U << 20) /* of one step */
 
 bool env_stopped(void)
 {
@@ -145,9 +146,10 @@ int env_build_run(struct env_build *b, char **argv, bool own_io, struct sb_err *
 {
 	sb_autofd int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	const int own[3] = { -1, -1, -1 };
-	const int logged[3] = { nothing, b->log, b->log };
+	struct env_pour log = { .in = -1 };
 	struct launch_target t;
 	struct run_options o;
+	int r;
 
 	if (nothing < 0)
 		return sb_err_set(err, -errno, "/dev/null: %s", strerror(errno));
@@ -161,7 +163,16 @@ int env_build_run(struct env_build *b, char **argv, bool own_io, struct sb_err *
 	} else {
 		o.no_network = true;
 	}
-	return session(&o, &t, own_io ? own : logged, err);
+	if (own_io)
+		return session(&o, &t, own, err);
+	r = env_pour_start(&log, b->log, MAX_LOG_BYTES, true, err);
+	if (r == 0) {
+		const int logged[3] = { nothing, log.in, log.in };
+
+		r = session(&o, &t, logged, err);
+		(void)env_pour_end(&log); /* a log that is cut fails nothing */
+	}
+	return r;
 }
 
 /* ---- steps ---- */
@@ -275,7 +286,10 @@ int env_build_health(struct env_build *b, struct sb_err *err)
 static int export_upper(struct env_build *b, int out, struct sb_err *err)
 {
 	sb_autofd int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	const int io[3] = { nothing, out, b->log };
+	/* a sparse file takes no room of the disk, but of an archive */
+	uint64_t max = 2 * (b->w->disk_bytes ? b->w->disk_bytes : UPPER_DISK_BYTES);
+	struct env_pour tar = { .in = -1 };
+	struct env_pour log = { .in = -1 };
 	char word[] = "export"; /* for people: nothing is run */
 	char *argv[] = { word, NULL };
 	struct launch_target t;
@@ -287,7 +301,18 @@ static int export_upper(struct env_build *b, int out, struct sb_err *err)
 	t.task = SB_TASK_EXPORT;
 	t.env = NULL;
 	o.no_network = true;
-	r = session(&o, &t, io, err);
+	r = env_pour_start(&tar, out, max, false, err);
+	if (r == 0)
+		r = env_pour_start(&log, b->log, MAX_LOG_BYTES, true, err);
+	if (r == 0) {
+		const int io[3] = { nothing, tar.in, log.in };
+
+		r = session(&o, &t, io, err);
+	}
+	(void)env_pour_end(&log);
+	if (!env_pour_end(&tar) && r != -EINTR)
+		return sb_err_set(err, -EFBIG, "the builder's files are more than %llu MiB, or the disk is "
+				  "full", (unsigned long long)(max >> 20));
 	if (r > 0)
 		return sb_err_set(err, -EIO, "the builder could not hand its files over (status %d)", r);
 	return r;

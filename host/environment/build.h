@@ -29,6 +29,18 @@ void env_watch_end(struct env_watch *w);
 /* The last lines of @log from @from on, without what a terminal would act on, each indented. */
 void env_show_tail(int log, off_t from);
 
+/* ---- pour.c: a builder's output into a file that does not grow without end ---- */
+struct env_pour {
+	pid_t pid; /* 0 = none */
+	int in;    /* owned: what is written here comes into the file */
+};
+/* @max: bytes, whole pieces of at most 64 KiB; @drain: what comes after them is dropped, otherwise
+ * the writer gets EPIPE. */
+SB_MUST_CHECK int env_pour_start(struct env_pour *p, int to, uint64_t max, bool drain,
+				 struct sb_err *err);
+/* All writers have gone. Return: whether all of it is in the file. */
+bool env_pour_end(struct env_pour *p);
+
 /* ---- build.c ---- */
 struct env_build {
 	const struct sb_dirs *d;
