@@ -162,6 +162,8 @@ int fs_lookup(struct fs *fs, struct fs_node *parent, const char *name, struct fu
 	r = fs_open_path(dirfd, name, &fd);
 	if (r == 0)
 		r = fs_statx(fd, &stx);
+	if (r == 0 && fs_pin_hides(fs, &stx))
+		r = -EACCES;
 	if (r == 0)
 		r = fs_node_enter(fs, parent, name, &fd, &stx, &n);
 	if (r < 0)

@@ -132,6 +132,8 @@ struct fs_notify {
 
 struct fs {
 	struct fs_conf *conf;
+	struct fs_ident *hidden; /* pin.c: hidden files that have other names */
+	size_t n_hidden;
 	struct fuse_session *se;
 	struct fs_io io;
 	struct fs_node *root;
@@ -208,6 +210,9 @@ SB_MUST_CHECK int fs_node_enter(struct fs *fs, struct fs_node *parent, const cha
 				const struct statx *stx, struct fs_node **ret);
 struct fs_node *fs_node_find(struct fs *fs, const struct fs_ident *id);
 void fs_node_forget(struct fs *fs, uint64_t id, uint64_t n);
+/* Before the first request: guarded files that have other names. */
+void fs_pin_guarded(struct fs *fs);
+bool fs_pin_hides(const struct fs *fs, const struct statx *stx);
 /* At the end of each request: free what became unused in it. */
 void fs_node_sweep(struct fs *fs);
 void fs_node_moved(struct fs *fs, struct fs_node *n, struct fs_node *parent, const char *name);

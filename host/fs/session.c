@@ -101,6 +101,7 @@ int fs_new(struct fs_conf *conf, int *fd, struct fs **ret, struct sb_err *err)
 		(void)fs_free(fs);
 		return r;
 	}
+	fs_pin_guarded(fs);
 	*ret = fs;
 	return 0;
 }
@@ -120,6 +121,7 @@ struct fs *fs_free(struct fs *fs)
 		fuse_session_destroy(fs->se);
 	fs_io_done(fs);
 	free(fs->data_buf);
+	free(fs->hidden);
 	free(fs);
 	return NULL;
 }
