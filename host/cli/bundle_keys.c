@@ -140,7 +140,7 @@ static int floor_read(int dir, const struct sb_dirs *d, uint64_t *ret, struct sb
 	sb_autofree char *text = NULL;
 	uint64_t v = 0;
 	size_t len;
-	int r = sb_fd_read_file(dir, FLOOR, 32, &text, &len);
+	int r = sb_fd_read_own(dir, FLOOR, 32, &text, &len);
 
 	if (r == -ENOENT) {
 		*ret = 0;
@@ -148,7 +148,7 @@ static int floor_read(int dir, const struct sb_dirs *d, uint64_t *ret, struct sb
 	}
 	if (r < 0 && r != -EFBIG)
 		return sb_err_set(err, r, "cannot read %.300s/" FLOOR ": %s", d->state,
-				  strerror(-r));
+				  r == -EPERM ? SB_FD_NOT_OWN : strerror(-r));
 	if (r == 0 && len > 1 && text[len - 1] == '\n')
 		text[len - 1] = '\0';
 	if (r < 0 || strlen(text) + 1 != len || sb_num_u64(text, 0, SB_BUNDLE_SEQUENCE_MAX, &v) < 0)

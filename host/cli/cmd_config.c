@@ -90,8 +90,8 @@ static int check(struct args *a)
 					    cfg_str(c->conf.loaded.cfg, "name", ""), "diagnostics"),
 				  SB_EXIT_OK);
 	for (size_t i = 0; i < c->conf.loaded.n_files; i++)
-		printf("%s: ok (%s)\n", c->conf.loaded.files[i].path,
-		       cfg_layer_name(c->conf.loaded.files[i].layer));
+		conf_say("%s: ok (%s)", c->conf.loaded.files[i].path,
+			 cfg_layer_name(c->conf.loaded.files[i].layer));
 	if (c->conf.loaded.n_files == 0)
 		printf("no file: the built-in defaults are in force\n");
 	return conf_flush(SB_EXIT_OK);
@@ -137,8 +137,8 @@ static void explain_items(struct explaining *e, const struct cfg_value *v)
 		where_of(e, &v->items[i], where, sizeof(where));
 		if (v->kind == DOC_MAP)
 			net_text_escape(v->keys[i], strlen(v->keys[i]), name, sizeof(name));
-		printf("    %s%s%s    %s (%s)\n", name, name[0] ? ": " : "", text, where,
-		       cfg_layer_name(v->items[i].origin.layer));
+		conf_say("    %s%s%s    %s (%s)", name, name[0] ? ": " : "", text, where,
+			 cfg_layer_name(v->items[i].origin.layer));
 	}
 }
 
@@ -150,17 +150,18 @@ static void explain_text(struct explaining *e, const struct cfg_key *k, const st
 
 	where_of(e, v, where, sizeof(where));
 	conf_value_text(v, text, sizeof(text));
-	if (list)
+	if (list) {
 		printf("%s:%s\n", k->path, v->n == 0 ? " (empty)" : "");
-	else
-		printf("%s: %s\n    %s%s%s%s\n", k->path, text, where,
-		       v && v->origin.layer != CFG_DEFAULT ? " (" : "",
-		       v && v->origin.layer != CFG_DEFAULT ? cfg_layer_name(v->origin.layer) : "",
-		       v && v->origin.layer != CFG_DEFAULT ? ")" : "");
+	} else {
+		printf("%s: %s\n", k->path, text);
+		conf_say("    %s%s%s%s", where, v && v->origin.layer != CFG_DEFAULT ? " (" : "",
+			 v && v->origin.layer != CFG_DEFAULT ? cfg_layer_name(v->origin.layer) : "",
+			 v && v->origin.layer != CFG_DEFAULT ? ")" : "");
+	}
 	if (list)
 		explain_items(e, v);
 	if (v && v->locked_by)
-		printf("    locked by %s\n", v->locked_by->file);
+		conf_say("    locked by %s", v->locked_by->file);
 	if (e->key)
 		printf("    %s%s\n", k->help,
 		       k->state == CFG_NOT_YET ? "; not available yet" : "");
@@ -196,7 +197,7 @@ static void explain_one(void *arg, const struct cfg_key *k, const struct cfg_val
 
 			conf_value_text(v, text, sizeof(text));
 			where_of(e, v, where, sizeof(where));
-			printf("%s: %s    # %s\n", k->path, text, where);
+			conf_say("%s: %s    # %s", k->path, text, where);
 		} else {
 			explain_text(e, k, v);
 		}
@@ -370,7 +371,7 @@ static int trust(struct args *a)
 	if (!c->json) {
 		for (size_t i = 0; i < l->n_files; i++)
 			if (wanted[i])
-				printf("%s\n", l->files[i].path);
+				conf_say("%s", l->files[i].path);
 		printf("asks for:\n");
 		trust_show(stdout, l, wanted);
 	}

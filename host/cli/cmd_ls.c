@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/num.h"
 #include "cmd_instance.h"
+#include "plan_show.h"
 
 static const char json_help[] = "print one JSON object an instance a line";
 
@@ -101,12 +102,6 @@ struct listing {
 	bool names;
 };
 
-static void put_escaped(const char *s)
-{
-	for (; *s; s++)
-		(void)putchar((unsigned char)*s >= 0x20 && (unsigned char)*s != 0x7f ? *s : '?');
-}
-
 static void list_json(const struct listing *l, const struct instance *i)
 {
 	char session[33];
@@ -158,7 +153,7 @@ static int list_one(void *arg, const struct instance *i)
 	size_text(size_of(l->in->s, i->id), size, sizeof(size));
 	printf("%-30s %-12.12s %-12s %-12s %6s  ", name, i->agent ? i->agent : "-",
 	       instance_status_name(i->status), age, size);
-	put_escaped(i->workspace ? i->workspace : "-");
+	plan_put(stdout, i->workspace ? i->workspace : "-");
 	(void)putchar('\n');
 	return 0;
 }

@@ -138,8 +138,8 @@ static void show_commands(const struct sb_plan_commands *c)
 		char text[400];
 
 		net_text_escape(r->pattern, strlen(r->pattern), text, sizeof(text));
-		printf("  %-5s %-40s %s%s\n", sb_cmd_action_name(r->action), text, r->from,
-		       r->scope != c->scope ? " (top_level)" : "");
+		conf_say("  %-5s %-40s %s%s", sb_cmd_action_name(r->action), text, r->from,
+			 r->scope != c->scope ? " (top_level)" : "");
 	}
 }
 
@@ -152,8 +152,8 @@ static void show_network(const struct sb_plan_net *n)
 		char text[SB_NET_RULE_TEXT];
 
 		sb_net_rule_text(&n->rules[i], text, sizeof(text));
-		printf("  %-5s %-40s %s\n", n->rules[i].deny ? "deny" : "allow",
-		       n->rules[i].deny ? text + strlen("deny ") : text, n->rules[i].from);
+		conf_say("  %-5s %-40s %s", n->rules[i].deny ? "deny" : "allow",
+			 n->rules[i].deny ? text + strlen("deny ") : text, n->rules[i].from);
 	}
 }
 
@@ -181,7 +181,7 @@ static int show(struct args *a)
 	for (size_t i = 0; p->deny_syscalls && p->deny_syscalls[i]; i++)
 		printf("  deny  system call %s\n", p->deny_syscalls[i]);
 	for (size_t i = 0; i < p->n_guards; i++)
-		printf("  %-8s %s\n", sb_plan_guard_name(p->guards[i].mode), p->guards[i].path);
+		conf_say("  %-8s %s", sb_plan_guard_name(p->guards[i].mode), p->guards[i].path);
 	return conf_flush(SB_EXIT_OK);
 }
 
@@ -231,9 +231,9 @@ static int check(struct args *a)
 					    "tests", n, "failed", (json_int_t)failed, "results", tests,
 					    "diagnostics"), status);
 	note_shell(&c->plan->commands);
-	printf("%s: ok, %zu command rules, %zu network rules, %d tests, %zu failed\n",
-	       *conf_cmd_file(c) ? conf_cmd_file(c) : "built-in defaults", c->plan->commands.n_rules,
-	       c->plan->net.n_rules, n, failed);
+	conf_say("%s: ok, %zu command rules, %zu network rules, %d tests, %zu failed",
+		 *conf_cmd_file(c) ? conf_cmd_file(c) : "built-in defaults",
+		 c->plan->commands.n_rules, c->plan->net.n_rules, n, failed);
 	return conf_flush(status);
 }
 
@@ -266,23 +266,22 @@ static int test(struct args *a)
 					      "message", r->text, "note", r->note), status);
 		goto out;
 	}
-	printf("%s", r->verdict);
 	if (r->rule[0]) {
 		char rule[600];
 
 		net_text_escape(r->rule, strlen(r->rule), rule, sizeof(rule));
-		printf(": rule \"%s\" (%s)\n", rule, r->from);
+		conf_say("%s: rule \"%s\" (%s)", r->verdict, rule, r->from);
 	} else {
-		printf(": %s (%s)\n",
-		       strcmp(r->why, "no-policy") == 0	 ? "there are no rules for commands"
-		       : strcmp(r->from, "built in") == 0 ? r->why
-							  : "no rule, the default",
-		       r->from);
+		conf_say("%s: %s (%s)", r->verdict,
+			 strcmp(r->why, "no-policy") == 0   ? "there are no rules for commands"
+			 : strcmp(r->from, "built in") == 0 ? r->why
+							    : "no rule, the default",
+			 r->from);
 	}
 	if (status != SB_EXIT_OK && r->text[0])
-		printf("%s\n", r->text);
+		conf_say("%s", r->text);
 	if (r->note[0])
-		printf("note: %s\n", r->note);
+		conf_say("note: %s", r->note);
 	status = conf_flush(status);
 out:
 	free(r);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "cli.h"
+#include "plan_show.h"
 
 int conf_flush(int status)
 {
@@ -11,6 +12,22 @@ int conf_flush(int status)
 		return status;
 	cli_error("cannot write to standard output");
 	return SB_EXIT_WRITE;
+}
+
+void conf_say(const char *fmt, ...)
+{
+	char *text = NULL;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (n < 0)
+		return;
+	plan_put(stdout, text);
+	(void)putchar('\n');
+	free(text);
 }
 
 int conf_print(json_t *o, int status)

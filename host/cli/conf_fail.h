@@ -11,6 +11,8 @@ int conf_fail(bool json, int status, const char *code, const char *path, const c
 	SB_PRINTF(5, 6);
 /* The same with problems of files. */
 int conf_fail_problems(bool json, int status, const struct problems *p);
+/* A line of text on stdout; what is not printable ASCII is escaped (paths, words of a file). */
+void conf_say(const char *fmt, ...) SB_PRINTF(1, 2);
 /* Print @o (taken) as one line; NULL = no memory. Return: @status, or that of a failed write. */
 int conf_print(json_t *o, int status);
 /* The result of a command that wrote text to stdout. */

@@ -189,7 +189,7 @@ int cli_dirs_init(struct cli_dirs *ret, struct sb_err *err)
 
 static int load_key(int dir, uint8_t sec[64], struct sb_err *err)
 {
-	sb_autofd int fd = openat(dir, CLI_KEY_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	sb_autofd int fd = openat(dir, CLI_KEY_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	struct stat st;
 	int r;
 

@@ -40,13 +40,14 @@ static int load_list(int dir, struct sb_key_list *ret, struct sb_err *err)
 {
 	sb_autofree char *text = NULL;
 	size_t len = 0;
-	int r = sb_fd_read_file(dir, LIST, SB_KEYS_MAX_BYTES, &text, &len);
+	int r = sb_fd_read_own(dir, LIST, SB_KEYS_MAX_BYTES, &text, &len);
 
 	*ret = (struct sb_key_list){ 0 };
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0)
-		return sb_err_set(err, r, "cannot read keys/" LIST ": %s", strerror(-r));
+		return sb_err_set(err, r, "cannot read keys/" LIST ": %s",
+				  r == -EPERM ? SB_FD_NOT_OWN : strerror(-r));
 	r = sb_key_list_parse(text, len, ret, err);
 	return r < 0 ? sb_err_add(err, r, "keys/" LIST " is damaged; nothing is trusted until it is "
 					  "restored or moved away") : 0;

@@ -45,14 +45,15 @@ static int load(const struct sb_dirs *d, int dir, json_t **ret, struct sb_err *e
 	const char *hex;
 	json_t *root;
 	json_t *list;
-	int r = sb_fd_read_file(dir, NAME, FILE_MAX, &text, &len);
+	int r = sb_fd_read_own(dir, NAME, FILE_MAX, &text, &len);
 
 	if (r == -ENOENT) {
 		*ret = json_array();
 		return *ret ? 0 : -ENOMEM;
 	}
 	if (r < 0)
-		return sb_err_set(err, r, "cannot read %.300s/" NAME ": %s", d->state, strerror(-r));
+		return sb_err_set(err, r, "cannot read %.300s/" NAME ": %s", d->state,
+				  r == -EPERM ? SB_FD_NOT_OWN : strerror(-r));
 	root = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
 	list = json_object_get(root, "trusted");
 	if (!json_is_array(list)) {

@@ -93,20 +93,14 @@ int sb_fd_set_cloexec(int fd, bool on)
 	return set_flag(fd, F_GETFD, F_SETFD, FD_CLOEXEC, on);
 }
 
-int sb_fd_read_file(int dirfd, const char *path, size_t cap, char **ret, size_t *ret_len)
+static int read_whole(int fd, const struct stat *st, size_t cap, char **ret, size_t *ret_len)
 {
-	sb_autofd int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY);
 	sb_autofree char *buf = NULL;
 	size_t have = 0;
 	size_t room = 4096;
-	struct stat st;
 
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (S_ISREG(st.st_mode) && st.st_size > 0 && (uint64_t)st.st_size <= cap)
-		room = (size_t)st.st_size + 1;
+	if (S_ISREG(st->st_mode) && st->st_size > 0 && (uint64_t)st->st_size <= cap)
+		room = (size_t)st->st_size + 1;
 	for (;;) {
 		ssize_t n;
 
@@ -135,6 +129,29 @@ int sb_fd_read_file(int dirfd, const char *path, size_t cap, char **ret, size_t 
 	*ret = sb_take(&buf);
 	*ret_len = have;
 	return 0;
+}
+
+int sb_fd_read_file(int dirfd, const char *path, size_t cap, char **ret, size_t *ret_len)
+{
+	sb_autofd int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	return read_whole(fd, &st, cap, ret, ret_len);
+}
+
+int sb_fd_read_own(int dirfd, const char *path, size_t cap, char **ret, size_t *ret_len)
+{
+	sb_autofd int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY |
+				  O_NONBLOCK);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022) != 0)
+		return -EPERM;
+	return read_whole(fd, &st, cap, ret, ret_len);
 }
 
 int sb_fd_write_file(int dirfd, const char *name, const void *buf, size_t len, mode_t mode)

@@ -37,6 +37,12 @@ SB_MUST_CHECK int sb_fd_set_cloexec(int fd, bool on);
  */
 SB_MUST_CHECK int sb_fd_read_file(int dirfd, const char *path, size_t cap, char **ret,
 				  size_t *ret_len);
+/* The same of a file that decides something, so that only the caller can have written it. Return:
+ * also -EPERM: no regular file, another's, or writable by others; SB_FD_NOT_OWN says so. */
+SB_MUST_CHECK int sb_fd_read_own(int dirfd, const char *path, size_t cap, char **ret,
+				 size_t *ret_len);
+#define SB_FD_NOT_OWN "it must be a regular file of the caller that nobody else can write; if nobody " \
+		      "did, give it to the caller with mode 0600, else move it away"
 
 /*
  * sb_fd_write_file - replace @name in @dirfd durably: temporary file, fsync, rename, fsync of dir
