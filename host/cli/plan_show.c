@@ -308,8 +308,17 @@ static void show_limits(FILE *to, const struct sb_plan *p)
 	(void)fputc('\n', to);
 }
 
+static bool is_reviewed(const struct sb_plan *p)
+{
+	for (size_t i = 0; i < sizeof(p->reviewed_sha256); i++)
+		if (p->reviewed_sha256[i])
+			return true;
+	return false;
+}
+
 static void show_origin(FILE *to, const struct sb_plan *p)
 {
+	const bool reviewed = is_reviewed(p);
 	char hex[65];
 
 	for (size_t i = 0; i < p->n_features; i++) {
@@ -332,14 +341,13 @@ static void show_origin(FILE *to, const struct sb_plan *p)
 		plan_put(to, p->parts[i].role);
 		(void)fputc(' ', to);
 		plan_put(to, p->parts[i].path);
+		/* run --plan does not read them again */
+		if (reviewed && strncmp(p->parts[i].role, "config:", strlen("config:")) == 0)
+			(void)fputs(" (of the reviewed plan)", to);
 		(void)fputc('\n', to);
 	}
-	for (size_t i = 0; i < sizeof(p->reviewed_sha256); i++) {
-		if (p->reviewed_sha256[i]) {
-			hex_line(to, "reviewed as", p->reviewed_sha256, sizeof(p->reviewed_sha256));
-			break;
-		}
-	}
+	if (reviewed)
+		hex_line(to, "reviewed as", p->reviewed_sha256, sizeof(p->reviewed_sha256));
 	label(to, "guest");
 	plan_put(to, p->bundle.origin);
 	(void)fprintf(to, ", release %" PRIu64 "\n", p->bundle.sequence);
