@@ -52,6 +52,8 @@ int run_agent_environment(struct run_agent *r, struct sb_err *err)
 	const char *image = r->opt.image ? r->opt.image : r->agent->image.text;
 	int k = environment_of_agent(&r->dirs.d, r->agent, image, r->opt.dry_run, &r->of, err);
 
+	if (k < 0 && !r->opt.image)
+		(void)sb_err_add(err, k, "to use this machine's own programs instead: --image host");
 	if (k == 0)
 		k = get_environment(r, image, err);
 	if (k < 0)
