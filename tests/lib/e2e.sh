@@ -96,11 +96,11 @@ processes() {
 		esac
 	done
 }
-# cli_of LEADER: the sendbox process that LEADER is or has started
+# cli_of LEADER: the sendbox process that LEADER is or has started; not what that one has forked
 cli_of() {
 	ps -e -o pid=,ppid=,comm= | awk -v l="$1" '
 		{ parent[$1] = $2; if ($3 == "sendbox") cli[$1] = 1 }
-		END { for (c in cli) { p = c; while (p in parent && p != l && p > 1) p = parent[p]; if (p == l) { print c; exit } } }'
+		END { for (c in cli) { if (parent[c] in cli) continue; p = c; while (p in parent && p != l && p > 1) p = parent[p]; if (p == l) { print c; exit } } }'
 }
 accel=
 [ "$SB_PROVIDER" = microvm ] && accel="--accel ${SENDBOX_ACCEL:-tcg}"
