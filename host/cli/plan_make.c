@@ -93,8 +93,8 @@ static int check_limits(const struct sb_plan *p, const struct plan_input *in, st
 		conf_name(in, memory, "--memory", "resources.memory_mb", name, sizeof(name));
 		return sb_err_set(err, -EINVAL, "%.300s: a micro-VM needs at least 128 MiB", name);
 	}
-	/* whose default depends on the accelerator, which may not be known yet */
-	if (disk && memory && p->upper.kind == SB_UPPER_TMPFS && p->disk_bytes > p->memory_bytes) {
+	/* whose default depends on the accelerator: while that is not known, it is the greater one */
+	if (disk && p->upper.kind == SB_UPPER_TMPFS && p->disk_bytes > p->memory_bytes) {
 		conf_name(in, disk, "--disk", "resources.disk_size_mb", name, sizeof(name));
 		return sb_err_set(err, -EINVAL, "%.300s: the writable layer of a micro-VM lives in its memory, "
 				  "which has %llu MiB: give more memory or less disk", name,

@@ -4,6 +4,7 @@ PLAN rows: what the plan of a dry run says with the snippet; it must not say so 
 RUN rows: what a run shows. REFUSED rows: a snippet that is refused with that text."""
 import json
 import os
+import pwd
 import re
 import subprocess
 import sys
@@ -225,8 +226,19 @@ for key in ("max_label_octets", "max_labels", "max_qname_octets", "max_response_
     LATER["policy.network.dns." + key] = net("dns: {%s: 7}" % key)
 
 
+def listed():
+    """Whether the caller stands in the list of users: ssh-keygen serves nobody else."""
+    try:
+        return bool(pwd.getpwuid(os.geteuid()))
+    except KeyError:
+        return False
+
+
 def row_plan(key):
     text, check = PLAN[key]
+    if key in ("ssh_agent.hosts", "ssh_agent.hosts[]") and not listed():
+        code, _, err = call(["run", "--config", "@", "--trust-config", "--dry-run", "--", "true"], text)
+        return told(code == 2 and "list of users" in err, f"{key} is refused without an entry in the list of users", err)
     try:
         without = plan("{}")
         got = plan(text)
