@@ -3,14 +3,17 @@
 
 #include <stdlib.h>
 
+/* The options point into @argv, which outlives neither a check nor the next call: into a copy. */
 static int parse(struct run_options *o, struct sb_err *e, const char *const *argv)
 {
+	static const char *kept[64];
 	int n = 0;
 
-	while (argv[n])
-		n++;
+	for (; argv[n] && n < 63; n++)
+		kept[n] = argv[n];
+	kept[n] = NULL;
 	*e = (struct sb_err){ 0 };
-	return run_options_parse(n, (char **)(uintptr_t)argv, o, e);
+	return run_options_parse(n, (char **)(uintptr_t)kept, o, e);
 }
 #define ARGV(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
