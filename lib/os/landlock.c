@@ -130,7 +130,11 @@ int sb_landlock_enter(int ruleset)
 
 int sb_landlock_scope_signals(void)
 {
-	const struct scope_attr attr = { .scoped = SCOPE_SIGNAL };
+	/* A ruleset refuses renames between directories unless it allows them, whether it names
+	 * that right or not; this one must change nothing for files. */
+	const struct scope_attr attr = { .handled_access_fs = FS_REFER, .scoped = SCOPE_SIGNAL };
+	struct path_beneath_attr rule = { .allowed_access = FS_REFER };
+	sb_autofd int root = -1;
 	int abi = sb_landlock_abi();
 	sb_autofd int fd = -1;
 
@@ -139,7 +143,11 @@ int sb_landlock_scope_signals(void)
 	if (abi < SB_LANDLOCK_ABI_SCOPE)
 		return -EOPNOTSUPP;
 	fd = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
-	if (fd < 0)
+	root = open("/", O_PATH | O_CLOEXEC);
+	if (fd < 0 || root < 0)
+		return -errno;
+	rule.parent_fd = root;
+	if (syscall(SYS_landlock_add_rule, fd, RULE_PATH_BENEATH, &rule, 0) < 0)
 		return -errno;
 	return sb_landlock_enter(fd);
 }

@@ -1,6 +1,7 @@
 #include "t.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -53,6 +54,55 @@ static int inside(int rs)
 	if (open("/dev/zero", O_WRONLY | O_CLOEXEC) >= 0)
 		return 14;
 	return 0;
+}
+
+/* The scope of signals and a ruleset for files, as a session has them. */
+static int inside_scoped(int rs)
+{
+	if (chdir(dir) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return 1;
+	if (sb_landlock_scope_signals() < 0)
+		return 2;
+	if (try_create("rw/a") != 0 || rename("rw/a", "rw2/a") < 0)
+		return 3;
+	if (sb_landlock_enter(rs) < 0)
+		return 4;
+	if (rename("rw2/a", "rw/b") < 0 || rename("rw/b", "rw2/c") < 0)
+		return 5;
+	if (kill(getppid(), 0) == 0 || errno != EPERM)
+		return 6;
+	return 0;
+}
+
+TEST(the_scope_of_signals_leaves_files_alone)
+{
+	static char own[] = "/tmp/t-landlock-XXXXXX";
+	char path[64];
+	int rs = -1;
+	int status;
+	pid_t pid;
+
+	if (sb_landlock_abi() < SB_LANDLOCK_ABI_SCOPE) {
+		CHECK(sb_landlock_scope_signals() < 0);
+		return;
+	}
+	REQUIRE(mkdtemp(own));
+	REQUIRE(chdir(own) == 0);
+	memcpy(dir, own, sizeof(own));
+	CHECK(mkdir("rw", 0700) == 0 && mkdir("rw2", 0700) == 0);
+	CHECK_EQ(sb_landlock_new(&rs), 0);
+	CHECK_EQ(sb_landlock_allow(rs, own, SB_LANDLOCK_FULL), 0);
+	(void)fflush(NULL);
+	pid = fork();
+	if (pid == 0)
+		_exit(inside_scoped(rs));
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK_EQ(WEXITSTATUS(status), 0);
+	(void)close(rs);
+	(void)!chdir("/");
+	(void)snprintf(path, sizeof(path), "rm -rf %s", own);
+	CHECK_EQ(system(path), 0);
+	memcpy(dir, "/tmp/t-landlock-XXXXXX", sizeof(dir));
 }
 
 TEST(rights_of_each_class)
