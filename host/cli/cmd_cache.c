@@ -20,6 +20,7 @@
 #include "image/image.h"
 #include "options.h"
 #include "os/rmtree.h"
+#include "run_agent_i.h"
 #include "state/state.h"
 #include "term.h"
 
@@ -42,7 +43,7 @@ struct cache {
 	size_t n_used;
 	size_t n_instances;
 	uint64_t freed;
-	const char *agent; /* of rm */
+	const char *agent; /* of rm; an agent's name */
 	uint8_t (*gone)[32];
 	size_t n_gone;
 	size_t broken;
@@ -131,6 +132,28 @@ static int one_instance(void *arg, const struct instance *i)
 	return 0;
 }
 
+/* What package managers keep, one row an agent (run_agent_caches.c). */
+static int list_packages(const struct cache *c, struct sb_err *err)
+{
+	sb_autofree char *path = NULL;
+	DIR *d;
+
+	if (asprintf(&path, "%s/%s", c->dirs.d.cache, RUN_AGENT_CACHES) < 0)
+		return -ENOMEM;
+	d = opendir(path);
+	if (!d)
+		return errno == ENOENT ? 0 : sb_err_set(err, -errno, "%s: %s", path, strerror(errno));
+	for (const struct dirent *e = readdir(d); e; e = readdir(d)) {
+		struct stat st;
+
+		if (e->d_name[0] != '.' && fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			row(c, "packages", e->d_name, NULL, allocated(dirfd(d), e->d_name, 0),
+			    (int64_t)st.st_mtime);
+	}
+	(void)closedir(d);
+	return 0;
+}
+
 static int list(struct cache *c, struct sb_err *err)
 {
 	int r;
@@ -138,7 +161,9 @@ static int list(struct cache *c, struct sb_err *err)
 	if (!c->json)
 		printf("%-12s %-24s %9s  %s\n", "KIND", "NAME", "SIZE", "MODIFIED");
 	r = environment_each(c->state, one_environment, c, err);
-	return r < 0 ? r : instance_each(c->state, one_instance, c, err);
+	if (r == 0)
+		r = instance_each(c->state, one_instance, c, err);
+	return r < 0 ? r : list_packages(c, err);
 }
 
 /* ---- what is in use ---- */
@@ -285,6 +310,27 @@ static int remove_environments(struct cache *c, struct sb_err *err)
 	return r;
 }
 
+/* Remove <cache>/@in/@name. */
+static int remove_folder(struct cache *c, const char *in, const char *name, struct sb_err *err)
+{
+	sb_autofree char *path = NULL;
+	sb_autofd int dir = -1;
+	uint64_t bytes;
+	int r;
+
+	if (asprintf(&path, "%s/%s", c->dirs.d.cache, in) < 0)
+		return -ENOMEM;
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return errno == ENOENT ? 0 : sb_err_set(err, -errno, "%s: %s", path, strerror(errno));
+	bytes = allocated(dir, name, 0);
+	r = sb_rmtree(dir, name);
+	if (r < 0)
+		return sb_err_set(err, r, "%s/%s: %s", path, name, strerror(-r));
+	c->freed += bytes;
+	return bytes > 0;
+}
+
 static void tell_freed(const struct cache *c)
 {
 	char size[16];
@@ -298,9 +344,11 @@ static int remove_one(struct cache *c, struct sb_err *err)
 {
 	int r = remove_environments(c, err);
 
-	if (r == 0 && c->n_gone == 0)
-		return sb_err_set(err, -ENOENT, "%s: no environment is cached", c->agent);
 	if (r == 0)
+		r = remove_folder(c, RUN_AGENT_CACHES, c->agent, err);
+	if (r == 0 && c->n_gone == 0)
+		return sb_err_set(err, -ENOENT, "%s: nothing is cached", c->agent);
+	if (r >= 0)
 		r = prune_layers(c, err);
 	if (r == 0)
 		tell_freed(c);
@@ -331,14 +379,6 @@ static int count_instance(void *arg, const struct instance *i)
 	return 0;
 }
 
-static int remove_folder(const struct cache *c, const char *name, struct sb_err *err)
-{
-	sb_autofd int dir = open(c->dirs.d.cache, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int r = dir < 0 ? -errno : sb_rmtree(dir, name);
-
-	return r < 0 ? sb_err_set(err, r, "%s/%s: %s", c->dirs.d.cache, name, strerror(-r)) : 0;
-}
-
 static int clean(struct cache *c, struct sb_err *err)
 {
 	int r = instance_each(c->state, count_instance, c, err);
@@ -348,11 +388,13 @@ static int clean(struct cache *c, struct sb_err *err)
 	if (!may_clean(c))
 		return sb_err_set(err, -ECANCELED, "nothing was removed");
 	r = remove_environments(c, err);
-	if (r == 0 && c->all)
-		r = remove_folder(c, "images", err);
-	if (r == 0 && c->all)
-		r = remove_folder(c, "kernels", err);
 	if (r == 0)
+		r = remove_folder(c, ".", RUN_AGENT_CACHES, err);
+	if (r >= 0 && c->all)
+		r = remove_folder(c, ".", "images", err);
+	if (r >= 0 && c->all)
+		r = remove_folder(c, ".", "kernels", err);
+	if (r >= 0)
 		r = prune_layers(c, err);
 	if (r == 0)
 		tell_freed(c);
@@ -420,6 +462,8 @@ static int act(struct cache *c, const char *verb, char **words, int n, struct sb
 	if (strcmp(verb, "ls") == 0 || strcmp(verb, "list") == 0)
 		return list(c, err);
 	if (rm) {
+		if (!agent_name_ok(words[0]))
+			return sb_err_set(err, -EINVAL, "cache rm: \"%.60s\" is no agent's name", words[0]);
 		c->agent = words[0];
 		return remove_one(c, err);
 	}

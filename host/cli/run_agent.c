@@ -1,7 +1,7 @@
 /*
  * Order: the configuration without the definition (it may name the agent, and its project file must
  * be accepted before anything is done on its word), the definition, its layer, the environment, the
- * copies of the settings, one launch, what the session changed.
+ * copies of the settings, folders of package managers, one launch, what the session changed.
  */
 #include "run_agent_i.h"
 
@@ -232,6 +232,8 @@ static int prepare(struct run_agent *r, uint32_t *why, struct sb_err *err)
 		k = run_agent_environment(r, err);
 	if (k == 0)
 		k = run_agent_settings(r, err);
+	if (k == 0)
+		k = run_agent_caches(r, err);
 	return k;
 }
 

@@ -35,6 +35,11 @@ struct run_agent {
 
 /* Copies of the settings, and what is shared. Return: 0; -errno with text. */
 SB_MUST_CHECK int run_agent_settings(struct run_agent *r, struct sb_err *err);
+/* Whoever owns the project owns what is made for a session of it. */
+void run_agent_owner(const struct run_agent *r, struct settings_where *w);
+/* Folders of package managers, in <cache>/RUN_AGENT_CACHES/AGENT/WORKSPACE. Return: 0; -errno with text. */
+#define RUN_AGENT_CACHES "packages"
+SB_MUST_CHECK int run_agent_caches(struct run_agent *r, struct sb_err *err);
 /* What the session changed is told, or removed with it. */
 void run_agent_review(struct run_agent *r);
 /* Whether a session works on the copies of @instance now. */

@@ -55,8 +55,7 @@ static int make_dir(struct run_agent *r, struct sb_err *err)
 	}
 }
 
-/* Whoever owns the project owns the copies: the session works with that identity. */
-static void owner(const struct run_agent *r, struct settings_where *w)
+void run_agent_owner(const struct run_agent *r, struct settings_where *w)
 {
 	struct stat st;
 
@@ -99,7 +98,7 @@ int run_agent_settings(struct run_agent *r, struct sb_err *err)
 		return 0;
 	}
 	k = make_dir(r, err);
-	owner(r, &w);
+	run_agent_owner(r, &w);
 	if (k == 0)
 		k = settings_prepare(r->agent, &w, &r->settings, err);
 	if (k < 0)
