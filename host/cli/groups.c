@@ -36,6 +36,10 @@ struct group {
 	char *granted[GRANTED_MAX];
 	size_t n_granted;
 	bool base;        /* something stands for the tool's default */
+	bool want_mirror; /* of what is configured the URL is wanted, the default is not */
+	char *mirror;
+	unsigned int places;    /* files and variables that were read */
+	unsigned int mirror_at; /* the one of them that named the mirror */
 	char looked[300]; /* places that were read or missing */
 };
 
@@ -93,13 +97,18 @@ static int grant(struct group *g, const char *rule)
 	return 0;
 }
 
+static bool this_machine(const char *host)
+{
+	return strcasecmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
+	       strcmp(host, "[::1]") == 0;
+}
+
 /* @proto: "https", "http" or "any" */
 static int grant_host(struct group *g, const char *host, uint16_t port, const char *proto)
 {
 	char rule[300];
 
-	if (strcasecmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
-	    strcmp(host, "[::1]") == 0) {
+	if (this_machine(host)) {
 		warn(g, "%s names a server of this machine, %s:%u: to allow it add "
 			"--allow-host-port %u and let the tool use host.sendbox.internal:%u",
 		     g->shown, host, port, port, port);
@@ -140,6 +149,35 @@ static int grant_remote(struct group *g, const struct conf_found *f)
 	return grant_host(g, host, 22, "any");
 }
 
+/* The first place counts, and in it the last line: that is how npm and pip have it. */
+static int keep_mirror(struct group *g, const struct conf_found *f, const struct conf_url *u)
+{
+	const char *rest = memmem(f->text, f->len, "://", 3);
+	const char *end = f->text + f->len;
+	bool usual = u->port == (strcmp(u->scheme, "http") == 0 ? 80 : 443);
+	char port[8] = "";
+	size_t path = 0;
+
+	if (g->mirror_at != 0 && g->mirror_at != g->places)
+		return 0;
+	for (rest += 3; rest < end && !strchr("/?#", *rest); rest++)
+		continue;
+	while (rest + path < end && rest[path] != '?' && rest[path] != '#')
+		path++;
+	if (!usual)
+		(void)snprintf(port, sizeof(port), ":%u", u->port);
+	g->mirror_at = g->places;
+	free(g->mirror);
+	g->mirror = NULL;
+	if (this_machine(u->host))
+		return 0;
+	if (asprintf(&g->mirror, "%s://%s%s%.*s", u->scheme, u->host, port, (int)path, rest) < 0) {
+		g->mirror = NULL;
+		return sb_err_set(g->err, -ENOMEM, "out of memory");
+	}
+	return 0;
+}
+
 static int on_found(void *arg, const struct conf_found *f)
 {
 	struct group *g = arg;
@@ -176,6 +214,8 @@ static int on_found(void *arg, const struct conf_found *f)
 	if (u.userinfo)
 		warn(g, "%s:%u: the user name in the URL of %s stays on the host", g->shown, f->line,
 		     u.host);
+	if (g->want_mirror)
+		return f->kind == CONF_BASE && !g->project ? keep_mirror(g, f, &u) : 0;
 	return grant_host(g, u.host, u.port, u.scheme);
 }
 
@@ -265,6 +305,7 @@ static int read_path(struct group *g, conf_reader *reader, bool project, const c
 			*c = '?';
 	g->shown = shown;
 	g->project = project;
+	g->places++;
 	looked(g, shown);
 	r = read_text(g, path, &text, &len);
 	if (r == 0)
@@ -327,6 +368,7 @@ static int from_env(struct group *g, const char *name, enum conf_kind kind)
 	if (!v)
 		return 0;
 	g->shown = name;
+	g->places++;
 	for (v += strspn(v, " \t\n"); r == 0 && *v; v += strspn(v, " \t\n")) {
 		size_t n = strcspn(v, " \t\n");
 
@@ -446,7 +488,7 @@ static int group_npm(struct group *g)
 		r = read_file(g, conf_npmrc, false, "/etc/npmrc");
 	if (r >= 0)
 		r = npm_prefix(g);
-	if (r >= 0 && !g->base)
+	if (r >= 0 && !g->base && !g->want_mirror)
 		r = npm_default(g);
 	if (r >= 0 && g->env->project)
 		r = read_file(g, conf_npmrc, true, "%s/.npmrc", g->env->project);
@@ -498,7 +540,7 @@ static int group_pypi(struct group *g)
 		r = read_file(g, conf_pip, false, "/etc/xdg/pip/pip.conf");
 	if (r >= 0 && venv && venv[0] == '/') /* often in the project */
 		r = read_file(g, conf_pip, true, "%s/pip.conf", venv);
-	return r < 0 || g->base ? r : pip_default(g);
+	return r < 0 || g->base || g->want_mirror ? r : pip_default(g);
 }
 
 /* Proxies of the host's apt are told, not used: the gate dials by itself. */
@@ -723,4 +765,23 @@ int groups_resolve(const struct groups_env *env, const char *word, size_t len, b
 				  "group %s: no destination found; looked in %.300s; give the names "
 				  "themselves in --allow-hosts", g.word, g.looked);
 	return r < 0 ? r : 0;
+}
+
+int groups_mirror(const struct groups_env *env, const char *word, char **ret, struct sb_err *err)
+{
+	struct group g = { .env = env, .err = err, .want_mirror = true };
+	int r = -EINVAL;
+
+	for (size_t i = 0; i < SB_ARRAY_LEN(table); i++) {
+		if (strcmp(table[i].word, word) != 0)
+			continue;
+		g.word = table[i].word;
+		r = table[i].fn(&g);
+	}
+	if (r < 0) {
+		free(g.mirror);
+		return r;
+	}
+	*ret = g.mirror;
+	return 0;
 }

@@ -39,4 +39,15 @@ typedef int groups_add_fn(void *arg, const char *rule, const char *from, struct 
 SB_MUST_CHECK int groups_resolve(const struct groups_env *env, const char *word, size_t len,
 				 bool deny, groups_add_fn *add, void *arg, struct sb_err *err);
 
+/*
+ * groups_mirror - the registry that the caller has configured in place of a tool's built-in one
+ * @word: "npm" or "pypi"
+ * @ret: malloc'd URL without user name, password, query and fragment; NULL: the tool's default, or a
+ * server of this machine, which no sandbox reaches by that URL. Never from a file of the project.
+ *
+ * Return: 0; -EINVAL, -EBADMSG, -E2BIG for a file that cannot be understood; -ENOMEM.
+ */
+SB_MUST_CHECK int groups_mirror(const struct groups_env *env, const char *word, char **ret,
+				struct sb_err *err);
+
 #endif

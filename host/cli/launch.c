@@ -147,8 +147,10 @@ static void tell_after(struct run *r, bool unused)
 		commands_tell(r->commands, launch_say, r);
 	if (r->ssh)
 		ssh_summary_tell(r->ssh, r->plan, launch_say, r);
-	if (r->summary)
-		summary_tell(r->summary, plan_net_is_own, launch_say, r);
+	if (r->summary && r->l->refused)
+		summary_tell(r->summary, plan_net_is_own, r->plan->builder, r->l->refused, r->l->arg);
+	else if (r->summary)
+		summary_tell(r->summary, plan_net_is_own, r->plan->builder, launch_say, r);
 	if (unused)
 		say(r, "network: the allowed port of this host was not used: inside, this host is "
 		       SB_HOST_NAME ", and localhost is the sandbox itself");

@@ -31,6 +31,8 @@ struct launch {
 	const struct launch_target *target; /* NULL = plain */
 	int io[3];                  /* -1 = the program's own; borrowed */
 	bool quiet;                 /* no summaries, no banners: the caller speaks */
+	/* With quiet: a line for each thing that the net gate refused, at the end. May be NULL. */
+	void (*refused)(void *arg, const char *text);
 	/* Called when the plan is made and signed, before anything starts. May be NULL. */
 	void (*planned)(void *arg, const struct sb_plan *plan);
 	void *arg;

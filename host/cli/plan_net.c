@@ -235,6 +235,23 @@ bool plan_net_group_here(const char *word, const char *project)
 	return groups_resolve(&env, word, strlen(word), false, count_rule, &n, NULL) == 0 && n > 0;
 }
 
+int plan_net_mirror(const char *word, char **ret)
+{
+	static const char *const none[] = { NULL };
+	const struct groups_env env = { .root = "",
+					.home = cli_home("/"),
+					.writable = none,
+					.getenv = variable,
+					.warn = no_warning };
+	char *url = NULL;
+	int r = groups_mirror(&env, word, &url, NULL);
+
+	if (r == -ENOMEM)
+		return r;
+	*ret = r < 0 ? NULL : url;
+	return 0;
+}
+
 static int add_group(struct adding *a, const char *word, size_t len)
 {
 	struct groups_env env = { .root = "",

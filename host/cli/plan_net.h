@@ -34,6 +34,10 @@ SB_MUST_CHECK int plan_net_resolve(struct sb_plan_net *n, bool names, struct sb_
 /* Whether a group stands for something on this machine; the project's own files do not count. */
 bool plan_net_group_here(const char *word, const char *project);
 
+/* The caller's mirror in place of the default of "npm" or "pypi", see groups_mirror. What cannot be
+ * understood is none: the group itself is refused for it. @ret: malloc'd, or NULL. */
+SB_MUST_CHECK int plan_net_mirror(const char *word, char **ret);
+
 /* Whether an interface of this machine has the address. */
 bool plan_net_is_own(const struct sb_addr *a);
 

@@ -110,6 +110,7 @@ bool summary_saw_host(const struct summary *s)
 
 struct telling {
 	bool (*own)(const struct sb_addr *a);
+	bool builder;
 	void (*line)(void *arg, const char *text);
 	void *arg;
 	size_t lines;
@@ -267,6 +268,37 @@ static void way_out(const struct entry *e, const char *what, bool (*own)(const s
 	}
 }
 
+/* The same for a builder: "" when its definition cannot change it. */
+static void way_of_builder(const struct entry *e, const char *what, char *out, size_t cap)
+{
+	char rule[SB_ADDR_TEXT + 16];
+	char text[SB_ADDR_TEXT];
+	struct sb_addr a;
+
+	out[0] = '\0';
+	switch (e->reason) {
+	case SB_NET_NAME_NOT_ALLOWED:
+	case SB_NET_PORT_NOT_ALLOWED:
+	case SB_NET_ADDR_NOT_ALLOWED:
+		if (for_address(e))
+			(void)snprintf(out, cap, "for installations to reach it: \"%s\" in "
+				       "packageGroups of the agent's definition", what);
+		break;
+	case SB_NET_ADDR_RESTRICTED:
+		if (!e->has_addr)
+			break;
+		memcpy(a.b, e->addr, sizeof(a.b));
+		sb_addr_format(&a, text);
+		target(text, e->port, rule, sizeof(rule));
+		(void)snprintf(out, cap, "the name is allowed, its private address is not; for "
+			       "installations to reach it: \"%s\" in packageGroups of the agent's "
+			       "definition, too", rule);
+		break;
+	default:
+		break;
+	}
+}
+
 static const char *times(uint64_t n, char *out, size_t cap)
 {
 	(void)snprintf(out, cap, n == 1 ? "once" : "%llu times", (unsigned long long)n);
@@ -292,7 +324,10 @@ static void tell_entry(const struct entry *e, uint64_t count, struct telling *t)
 	(void)snprintf(text, sizeof(text), "network: %s %s: %s (%s)", verb,
 		       times(count, n, sizeof(n)), what, reason_of(e->reason));
 	say(t, text);
-	way_out(e, what, t->own, way, sizeof(way));
+	if (t->builder)
+		way_of_builder(e, what, way, sizeof(way));
+	else
+		way_out(e, what, t->own, way, sizeof(way));
 	if (way[0] && !e->cut) {
 		(void)snprintf(text, sizeof(text), "  %s", way);
 		say(t, text);
@@ -317,10 +352,10 @@ static const struct entry *partner(const struct summary *s, const struct entry *
 /* Lines that an entry takes at most. */
 #define ENTRY_LINES 2
 
-void summary_tell(const struct summary *s, bool (*own)(const struct sb_addr *a),
+void summary_tell(const struct summary *s, bool (*own)(const struct sb_addr *a), bool builder,
 		  void (*line)(void *arg, const char *text), void *arg)
 {
-	struct telling t = { .own = own, .line = line, .arg = arg };
+	struct telling t = { .own = own, .builder = builder, .line = line, .arg = arg };
 	uint64_t rest = s->beyond + s->lost;
 	size_t left = 0;
 	char text[200];

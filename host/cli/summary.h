@@ -21,8 +21,9 @@ bool summary_saw_host(const struct summary *s);
 /*
  * Call @line for each line, at most SUMMARY_LINES, without the program's name in front.
  * @own: whether an address is one of this machine's
+ * @builder: of a session that installs: what it may reach is the definition's, not an option's
  */
-void summary_tell(const struct summary *s, bool (*own)(const struct sb_addr *a),
+void summary_tell(const struct summary *s, bool (*own)(const struct sb_addr *a), bool builder,
 		  void (*line)(void *arg, const char *text), void *arg);
 
 #endif

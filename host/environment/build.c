@@ -76,6 +76,9 @@ int env_build_begin(struct env_build *b, const char *name, struct sb_err *err)
 	r = env_hosts(b->w, &b->hosts);
 	if (r < 0)
 		return sb_err_set(err, r, "cannot list the build's hosts: %s", strerror(-r));
+	r = env_variables(b->w, &b->env);
+	if (r < 0)
+		return sb_err_set(err, r, "out of memory");
 	return make_upper(b, err);
 }
 
@@ -91,6 +94,7 @@ void env_build_end(struct env_build *b)
 	}
 	sb_fd_close(&b->parent);
 	free(b->hosts);
+	env_variables_done(&b->env);
 	free(b->path);
 	b->hosts = NULL;
 	b->path = NULL;
@@ -118,20 +122,42 @@ static void set_target(const struct env_build *b, struct launch_target *t)
 
 	*t = (struct launch_target){ .layers = b->layers, .n_layers = b->n_layers,
 				     .upper = b->kind, .upper_path = b->upper,
-				     .env = b->w->env };
+				     .env = (const char *const *)b->env };
 	t->image = i->form == IMAGE_FORM_HOST  ? SB_IMAGE_HOST
 		   : i->form == IMAGE_FORM_DIR ? SB_IMAGE_DIR : SB_IMAGE_LAYERS;
 	t->image_path = i->form == IMAGE_FORM_DIR ? i->path : NULL;
 }
 
-/* Return: status; -EINTR; -errno. */
-static int session(const struct run_options *o, const struct launch_target *t, const int io[3],
-		   struct sb_err *err)
+static void note_refused(void *arg, const char *text)
 {
-	struct launch l = { .opt = o, .target = t, .io = { io[0], io[1], io[2] }, .quiet = true };
-	struct launch_result res;
-	int r = launch(&l, &res, err);
+	struct env_build *b = arg;
+	size_t n = strlen(b->refused);
 
+	(void)snprintf(b->refused + n, sizeof(b->refused) - n, "%s\n", text);
+}
+
+/* A package manager tells a refusal as a server that does not answer. */
+static void tell_refused(const struct env_build *b)
+{
+	for (const char *p = b->refused; *p;) {
+		size_t n = strcspn(p, "\n");
+
+		cli_error("%.*s", (int)n, p);
+		p += n + (p[n] == '\n');
+	}
+}
+
+/* Return: status; -EINTR; -errno. */
+static int session(struct env_build *b, const struct run_options *o, const struct launch_target *t,
+		   const int io[3], struct sb_err *err)
+{
+	struct launch l = { .opt = o, .target = t, .io = { io[0], io[1], io[2] }, .quiet = true,
+			    .refused = note_refused, .arg = b };
+	struct launch_result res;
+	int r;
+
+	b->refused[0] = '\0';
+	r = launch(&l, &res, err);
 	if (env_stopped() || res.fail == SB_FAIL_CANCELLED)
 		return -EINTR;
 	if (r < 0)
@@ -163,13 +189,16 @@ int env_build_run(struct env_build *b, char **argv, bool own_io, struct sb_err *
 	} else {
 		o.no_network = true;
 	}
-	if (own_io)
-		return session(&o, &t, own, err);
+	if (own_io) {
+		r = session(b, &o, &t, own, err);
+		tell_refused(b);
+		return r;
+	}
 	r = env_pour_start(&log, b->log, MAX_LOG_BYTES, true, err);
 	if (r == 0) {
 		const int logged[3] = { nothing, log.in, log.in };
 
-		r = session(&o, &t, logged, err);
+		r = session(b, &o, &t, logged, err);
 		(void)env_pour_end(&log); /* a log that is cut fails nothing */
 	}
 	return r;
@@ -183,6 +212,7 @@ static void tell_failure(const struct env_build *b, const char *title, int statu
 	cli_error("%s: failed with status %d", title, status);
 	if (!b->w->verbose)
 		env_show_tail(b->log, from);
+	tell_refused(b);
 }
 
 /* Return: 1 = try the step again; 0 = give up; -errno. */
@@ -307,7 +337,7 @@ static int export_upper(struct env_build *b, int out, struct sb_err *err)
 	if (r == 0) {
 		const int io[3] = { nothing, tar.in, log.in };
 
-		r = session(&o, &t, io, err);
+		r = session(b, &o, &t, io, err);
 	}
 	(void)env_pour_end(&log);
 	if (!env_pour_end(&tar) && r != -EINTR)

@@ -10,6 +10,10 @@
 /* The groups that the builder may reach, as one list for --allow-hosts; "" = none.
  * @ret: malloc'd. Return: 0; -errno. */
 SB_MUST_CHECK int env_hosts(const struct environment_what *w, char **ret);
+/* What a step is given: @w->env, and the caller's mirrors of the package managers among its groups.
+ * @ret: malloc'd, NULL-terminated, its items too. Return: 0; -ENOMEM. */
+SB_MUST_CHECK int env_variables(const struct environment_what *w, char ***ret);
+void env_variables_done(char ***list);
 /* @text in at most @cap - 1 columns, control characters as '?', line breaks as blanks; cut with
  * "..." at the end. */
 void env_one_line(const char *text, char *out, size_t cap);
@@ -48,6 +52,8 @@ struct env_build {
 	const struct sb_plan_layer *layers; /* what it is laid on, without an erofs base */
 	size_t n_layers;
 	char *hosts;
+	char **env;
+	char refused[4096]; /* lines of what the net gate refused to the last session */
 	char *path;  /* of the build's directory */
 	int dir;     /* the same, open */
 	int parent;  /* <cache>/builds */

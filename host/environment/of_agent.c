@@ -47,11 +47,27 @@ static int steps(const struct agent *a, struct environment_of *ret, struct sb_er
 	return words(&a->install, ret->commands + (ret->apt ? 1 : 0), "installCommands", err);
 }
 
+/* Where an image keeps its programs is in its variables; the rest of what the agent is given is not
+ * for installing. */
+static int variables(struct environment_of *ret)
+{
+	char *const *of_image = ret->image.env;
+	size_t n = 0;
+
+	while (of_image && of_image[n])
+		n++;
+	ret->env = calloc(n + 2, sizeof(*ret->env));
+	if (!ret->env)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		ret->env[i] = of_image[i];
+	ret->env[n] = "DEBIAN_FRONTEND=noninteractive"; /* nobody answers questions */
+	return 0;
+}
+
 int environment_of_agent(const struct sb_dirs *d, const struct agent *a, const char *image,
 			 bool offline, struct environment_of *ret, struct sb_err *err)
 {
-	/* nobody answers questions; the rest of what the agent is given is not for installing */
-	static const char *const env[] = { "DEBIAN_FRONTEND=noninteractive", NULL };
 	const struct image_want want = { .reference = image ? image : a->image.text,
 					 .offline = offline };
 	int r;
@@ -64,12 +80,14 @@ int environment_of_agent(const struct sb_dirs *d, const struct agent *a, const c
 		r = image_get(d, &want, &ret->image, err);
 	if (r == 0)
 		r = steps(a, ret, err);
+	if (r == 0 && variables(ret) < 0)
+		r = sb_err_set(err, -ENOMEM, "out of memory");
 	ret->what = (struct environment_what){
 		.agent = a->name,
 		.base = &ret->image,
 		.commands = ret->commands,
 		.health = a->health.n > 0 ? ret->health : NULL,
-		.env = env,
+		.env = ret->env,
 		.groups = a->groups.n > 0 ? ret->groups : NULL,
 	};
 	return r;
@@ -79,5 +97,7 @@ void environment_of_done(struct environment_of *e)
 {
 	image_done(&e->image);
 	free(e->apt);
+	free(e->env);
+	e->env = NULL;
 	e->apt = NULL;
 }

@@ -13,6 +13,7 @@ struct environment_of { /* texts are the agent's; the image is owned */
 	const char *commands[ENVIRONMENT_MAX_WORDS + 2];
 	const char *health[ENVIRONMENT_MAX_WORDS + 1];
 	const char *groups[ENVIRONMENT_MAX_WORDS + 1];
+	const char **env; /* owned, its items are not */
 };
 
 /*

@@ -25,6 +25,61 @@ int env_hosts(const struct environment_what *w, char **ret)
 	return *ret ? 0 : -ENOMEM;
 }
 
+static bool has_group(const struct environment_what *w, const char *word)
+{
+	if (!w->groups)
+		return true;
+	for (size_t i = 0; w->groups[i]; i++)
+		if (strcmp(w->groups[i], word) == 0)
+			return true;
+	return false;
+}
+
+int env_variables(const struct environment_what *w, char ***ret)
+{
+	static const struct {
+		const char *group;
+		const char *variable;
+	} mirrors[] = { { "npm", "NPM_CONFIG_REGISTRY" }, { "pypi", "PIP_INDEX_URL" } };
+	char **list;
+	size_t n = 0;
+	int r = 0;
+
+	while (w->env && w->env[n])
+		n++;
+	list = calloc(n + SB_ARRAY_LEN(mirrors) + 1, sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		list[i] = strdup(w->env[i]);
+		r = list[i] ? 0 : -ENOMEM;
+	}
+	for (size_t i = 0; r == 0 && i < SB_ARRAY_LEN(mirrors); i++) {
+		sb_autofree char *url = NULL;
+
+		if (!has_group(w, mirrors[i].group))
+			continue;
+		r = plan_net_mirror(mirrors[i].group, &url);
+		if (r == 0 && url && asprintf(&list[n++], "%s=%s", mirrors[i].variable, url) < 0) {
+			list[--n] = NULL;
+			r = -ENOMEM;
+		}
+	}
+	if (r < 0)
+		env_variables_done(&list);
+	else
+		*ret = list;
+	return r;
+}
+
+void env_variables_done(char ***list)
+{
+	for (size_t i = 0; *list && (*list)[i]; i++)
+		free((*list)[i]);
+	free(*list);
+	*list = NULL;
+}
+
 void env_one_line(const char *text, char *out, size_t cap)
 {
 	static const char more[] = "...";

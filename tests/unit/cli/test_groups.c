@@ -148,6 +148,60 @@ TEST(npm_default_is_npms_own)
 	end();
 }
 
+static const char *mirror(const char *word)
+{
+	static const char *const none[] = { NULL };
+	static char last[256];
+	const struct groups_env env = { .root = root, .home = "/home/u", .writable = none,
+					.getenv = var, .warn = on_warn };
+	struct sb_err e = { 0 };
+	char *url = NULL;
+	int r = groups_mirror(&env, word, &url, &e);
+
+	(void)snprintf(last, sizeof(last), "%d %s", r, url ? url : "-");
+	free(url);
+	return last;
+}
+
+TEST(a_mirror_is_what_is_configured)
+{
+	world();
+	put("/opt/tool/lib/npm/bin/npm", "");
+	put("/opt/tool/lib/npm/node_modules/@npmcli/config/lib/definitions/definitions.js",
+	    "  registry: new Definition('registry', {\n    default: 'https://default.test/',\n");
+	vars[0][1] = "/usr/bin:/opt/tool/lib/npm/bin";
+	CHECK_STR(mirror("npm"), "0 -"); /* the tool's own default is inside, too */
+	put("/etc/npmrc", "registry=https://system.test/\n");
+	CHECK_STR(mirror("npm"), "0 https://system.test/");
+	put("/home/u/.npmrc", "@x:registry=https://scope.test\nregistry=http://old.test\n"
+			      "registry=https://me:secret@npm.test:8443/a/b?token=t#f\n");
+	CHECK_STR(mirror("npm"), "0 https://npm.test:8443/a/b"); /* the last line of the first place */
+	put("/home/u/.npmrc", "registry=https://npm.test:443\n");
+	CHECK_STR(mirror("npm"), "0 https://npm.test");
+	put("/home/u/.npmrc", "registry=http://localhost:4873/\n");
+	CHECK_STR(mirror("npm"), "0 -"); /* nobody inside reaches it so, and the other is not meant */
+	put("/home/u/.npmrc", "registry=no url\n");
+	CHECK_STR(mirror("npm"), "-22 -");
+	vars[1][0] = "npm_config_registry";
+	vars[1][1] = "http://[2001:db8::1]:80/x";
+	put("/home/u/.npmrc", "");
+	CHECK_STR(mirror("npm"), "0 http://[2001:db8::1]/x");
+	CHECK_STR(mirror("crates-io"), "-22 -");
+	end();
+}
+
+TEST(a_mirror_of_pip)
+{
+	world();
+	put("/etc/pip.conf", "[global]\nindex-url = https://u@system.test/simple\n");
+	CHECK_STR(mirror("pypi"), "0 https://system.test/simple");
+	put("/home/u/.config/pip/pip.conf", "[global]\nextra-index-url = https://extra.test/\n");
+	CHECK_STR(mirror("pypi"), "0 https://system.test/simple");
+	put("/home/u/.config/pip/pip.conf", "[global]\nindex-url = https://own.test/simple/\n");
+	CHECK_STR(mirror("pypi"), "0 https://own.test/simple/");
+	end();
+}
+
 TEST(what_the_project_says_is_only_told)
 {
 	struct sb_err e;

@@ -4,6 +4,7 @@
 
 static char said[16384];
 static int lines;
+static bool builder;
 
 static void on_line(void *arg, const char *text)
 {
@@ -26,7 +27,7 @@ static void tell(const struct summary *s)
 {
 	said[0] = '\0';
 	lines = 0;
-	summary_tell(s, own, on_line, NULL);
+	summary_tell(s, own, builder, on_line, NULL);
 }
 
 static void add(struct summary *s, uint8_t kind, bool allow, const char *name, uint16_t port,
@@ -234,5 +235,30 @@ TEST(a_name_without_end)
 	summary_add(s, &ev);
 	tell(s);
 	CHECK(strstr(said, "denied 2 times: xxx"));
+	s = summary_free(s);
+}
+
+TEST(a_builder_is_told_the_key_of_its_definition)
+{
+	struct sb_ipc_net_event ev = { .kind = SB_NET_EV_CONNECT, .port = 443, .count = 1,
+				       .reason = SB_NET_ADDR_RESTRICTED, .has_addr = 1,
+				       .name = "npm.test",
+				       .addr = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 10, 1, 2, 3 } };
+	struct summary *s;
+
+	REQUIRE(summary_new(&s) == 0);
+	summary_add(s, &ev);
+	add(s, SB_NET_EV_CONNECT, false, "other.test", 80, SB_NET_NAME_NOT_ALLOWED, 1);
+	add(s, SB_NET_EV_CONNECT, false, "third.test", 80, SB_NET_NOT_HTTP, 1);
+	builder = true;
+	tell(s);
+	builder = false;
+	CHECK_STR(said, "network: denied once: npm.test:443 (address-restricted)\n"
+			"  the name is allowed, its private address is not; for installations to reach "
+			"it: \"10.1.2.3:443\" in packageGroups of the agent's definition, too\n"
+			"network: denied once: other.test:80 (name-not-allowed)\n"
+			"  for installations to reach it: \"other.test:80\" in packageGroups of the "
+			"agent's definition\n"
+			"network: denied once: third.test:80 (not-http)\n");
 	s = summary_free(s);
 }
