@@ -33,6 +33,7 @@ struct attach {
 	uint8_t keys[ATTACH_KEYS_MAX];
 	size_t n_keys;
 	size_t seen; /* of the keys */
+	int lost;    /* errno of a write that failed though somebody would read */
 };
 
 static int one_key(const char *p, size_t len, uint8_t *ret)
@@ -205,6 +206,10 @@ static bool flush_out(struct attach *a, int i)
 		if (n < 0 && errno == EAGAIN)
 			return false;
 		if (n < 0) {
+			int e = errno;
+
+			if (e != EPIPE && e != ECONNRESET && !isatty(a->out[i].fd) && a->lost == 0)
+				a->lost = e;
 			nobody_reads(a, i);
 			return true;
 		}
@@ -385,6 +390,11 @@ void attach_drain(struct attach *a)
 				break;
 		}
 	}
+}
+
+int attach_lost(const struct attach *a)
+{
+	return a->lost;
 }
 
 struct attach *attach_free(struct attach *a)

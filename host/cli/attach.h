@@ -35,6 +35,8 @@ bool attach_tty(const struct attach *a);
 void attach_leave(struct attach *a);
 /* Write what is left; waits for the readers. */
 void attach_drain(struct attach *a);
+/* errno of the write by which output was lost; 0. */
+int attach_lost(const struct attach *a);
 struct attach *attach_free(struct attach *a);
 
 #endif

@@ -131,6 +131,7 @@ static int attach_to(struct instances *in, const struct instance *i, const char 
 				    .no_input = no_input, .keys = keys, .detached = leave, .note = note,
 				    .arg = &c };
 	struct sb_err err = { 0 };
+	int lost;
 	int k = instance_connect(&in->dirs, i, &c.sock, &err);
 
 	if (k == 0)
@@ -146,6 +147,7 @@ static int attach_to(struct instances *in, const struct instance *i, const char 
 	cli_term_restore(c.detached || !c.done);
 	if (c.a && c.done)
 		attach_drain(c.a);
+	lost = c.a ? attach_lost(c.a) : 0;
 	sb_io_del(&c.sock_io);
 	sb_io_del(&c.sig_io);
 	c.a = attach_free(c.a);
@@ -162,6 +164,10 @@ static int attach_to(struct instances *in, const struct instance *i, const char 
 	}
 	if (!c.done) {
 		cli_error("the session's holder ended unexpectedly, or cut this client off");
+		return SB_EXIT_INTERNAL;
+	}
+	if (lost != 0) {
+		cli_error("output of the command is lost: cannot write it: %s", strerror(lost));
 		return SB_EXIT_INTERNAL;
 	}
 	if (c.result.fail != SB_FAIL_NONE)

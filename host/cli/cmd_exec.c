@@ -235,6 +235,11 @@ static int send_exec(struct exec *x, const struct exec_want *w, struct cli_fd io
 
 static int status_of(const struct sb_ipc_exited *x, const char *program, struct sb_err *err)
 {
+	if (x->lost != 0) {
+		(void)sb_err_set(err, -EIO, "output of the command is lost: cannot write it: %s",
+				 strerror((int)x->lost));
+		return SB_EXIT_INTERNAL;
+	}
 	switch (x->kind) {
 	case SB_EXIT_CODE:
 		return (int)(x->value & 255);

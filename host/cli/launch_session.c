@@ -427,6 +427,8 @@ void launch_session_end(struct run *r)
 	if (r->attach) {
 		if (!r->detached)
 			attach_drain(r->attach);
+		if (r->result.exit.lost == 0)
+			r->result.exit.lost = (uint32_t)attach_lost(r->attach);
 		r->attach = attach_free(r->attach);
 	}
 	for (int i = 0; i < 3; i++)
