@@ -279,20 +279,34 @@ int plan_set_mounts(struct sb_plan *p, const struct plan_input *in, const struct
 	return 0;
 }
 
-const char *plan_project(const struct sb_plan *p)
+static const struct sb_plan_mount *project_mount(const struct sb_plan *p)
 {
-	const char *best = p->cwd;
+	const struct sb_plan_mount *best = NULL;
 	size_t len = 0;
 
 	for (size_t i = 0; i < p->n_mounts; i++) {
 		const char *g = p->mounts[i].guest;
 
 		if (sb_path_within(p->cwd, g) && strlen(g) > len) {
-			best = g;
+			best = &p->mounts[i];
 			len = strlen(g);
 		}
 	}
 	return best;
+}
+
+const char *plan_project(const struct sb_plan *p)
+{
+	const struct sb_plan_mount *m = project_mount(p);
+
+	return m ? m->guest : p->cwd;
+}
+
+const char *plan_project_host(const struct sb_plan *p)
+{
+	const struct sb_plan_mount *m = project_mount(p);
+
+	return m ? m->host : NULL;
 }
 
 static int set_image_dir(struct sb_plan *p, const char *what, const char *path,

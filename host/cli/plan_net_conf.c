@@ -242,7 +242,7 @@ int plan_net_make(const struct plan_input *in, struct sb_plan *p, struct sb_err 
 	const char *writable[SB_PLAN_MAX_MOUNTS + 1] = { NULL };
 	struct plan_net_env env = { .groups = cfg_get(in->conf->cfg, "groups"),
 				    .in = in,
-				    .project = plan_project(p),
+				    .project = plan_project_host(p),
 				    .writable = writable };
 	bool names = conf_bool(in, NET "allow_dns", true);
 	sb_autofree char *ports = NULL;
