@@ -130,7 +130,9 @@ static int edit(const struct edit *e, const char *name, char *const *argv, struc
 	what.groups = of.what.groups;
 	what.shell_on_failure = true;
 	r = environment_edit(&d.d, &what, argv, &ready, err);
-	if (r == 0)
+	if (r == 0 && ready.unchanged)
+		(void)fprintf(stderr, "unchanged: the environment of %s\n", name);
+	else if (r == 0)
 		(void)fprintf(stderr, "saved: the environment of %s\n", name);
 	else if (r > 0)
 		(void)fprintf(stderr, "discarded: the environment of %s is as it was\n", name);

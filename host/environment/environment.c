@@ -213,6 +213,15 @@ static int put(const struct sb_dirs *d, const struct environment_what *w,
 
 typedef int work_fn(struct env_build *b, void *arg, struct sb_err *err);
 
+/* Whether the layer behind the last one is one of them: a plan has no layer twice. */
+static bool is_there_already(const struct environment_ready *e)
+{
+	for (size_t i = 0; i < e->n_layers; i++)
+		if (memcmp(e->layers[i].sha256, e->layers[e->n_layers].sha256, 32) == 0)
+			return true;
+	return false;
+}
+
 /* Run @work over the layers of @e and add what it made as one more. Return: 0; > 0 as @work; -errno. */
 static int build(const struct sb_dirs *d, const struct environment_what *w, const char *name,
 		 struct environment_ready *e, work_fn *work, void *arg, struct sb_err *err)
@@ -221,6 +230,7 @@ static int build(const struct sb_dirs *d, const struct environment_what *w, cons
 			       .dir = -1, .parent = -1, .log = -1 };
 	int r;
 
+	e->unchanged = false;
 	if (e->n_layers == SB_PLAN_MAX_LAYERS)
 		return sb_err_set(err, -E2BIG, "environment of %s: it has %d layers, more are not "
 				  "possible; build it again with --reinstall", w->agent,
@@ -230,10 +240,14 @@ static int build(const struct sb_dirs *d, const struct environment_what *w, cons
 		r = work(&b, arg, err);
 	if (r == 0)
 		r = env_build_layer(&b, &e->layers[e->n_layers], err);
-	if (r == 0)
+	if (r == 0 && is_there_already(e)) {
+		image_layer_done(&e->layers[e->n_layers]);
+		e->unchanged = true;
+	} else if (r == 0) {
 		e->n_layers++;
+	}
 	env_build_end(&b);
-	return r == 0 ? put(d, w, e, err) : r;
+	return r == 0 && !e->unchanged ? put(d, w, e, err) : r;
 }
 
 static int steps(struct env_build *b, void *arg, struct sb_err *err)

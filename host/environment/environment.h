@@ -43,6 +43,7 @@ struct environment_ready { /* owned */
 	struct sb_plan_layer layers[SB_PLAN_MAX_LAYERS]; /* lowest first; [0] = an erofs base */
 	size_t n_layers;
 	bool built;      /* this call built it */
+	bool unchanged;  /* environment_edit: there was nothing to save */
 	int64_t built_s; /* 0 = there was nothing to install */
 	uint64_t bytes;  /* of its own layers, without the base */
 };
