@@ -13,6 +13,7 @@
 #include "base/num.h"
 #include "cmd_instance.h"
 #include "plan_show.h"
+#include "run_agent_i.h"
 
 static const char json_help[] = "print one JSON object an instance a line";
 
@@ -230,6 +231,12 @@ static int remove_named(struct instances *in, const char *name, bool json)
 	struct sb_err err = { 0 };
 	int k = instance_remove(in->s, name, &err);
 
+	if (k == 0) { /* and its copies of an agent's settings: the next one of the name has its own */
+		k = run_agent_settings_remove(&in->dirs.d, name);
+		if (k < 0)
+			(void)sb_err_set(&err, k, "%s is removed, but not its copies of settings: %s", name,
+					 strerror(-k));
+	}
 	if (k < 0)
 		cli_error("%s", err.text);
 	else if (json)
@@ -308,6 +315,12 @@ int cmd_rename(int argc, char **argv)
 	if (instances_open(&in) < 0)
 		return SB_EXIT_INTERNAL;
 	k = instance_rename(in->s, argv[at], argv[at + 1], &err);
+	if (k == 0) {
+		k = run_agent_settings_rename(&in->dirs.d, argv[at], argv[at + 1]);
+		if (k < 0)
+			(void)sb_err_set(&err, k, "renamed, but its copies of settings are still %s's: %s",
+					 argv[at], strerror(-k));
+	}
 	if (k < 0)
 		cli_error("%s", err.text);
 	in->s = state_close(in->s);

@@ -228,20 +228,14 @@ static int apply(struct work *w)
 
 static int drop(struct work *w)
 {
-	char above[PATH_MAX];
 	struct stat st;
-	int fd;
 	int r;
 
 	if (lstat(w->dir, &st) < 0)
 		return none(w);
 	if (run_agent_settings_used(&w->dirs.d, w->name))
 		return runs(w);
-	(void)snprintf(above, sizeof(above), "%s/settings", w->dirs.d.state);
-	fd = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	r = fd < 0 ? -errno : sb_rmtree(fd, w->name);
-	if (fd >= 0)
-		(void)close(fd);
+	r = run_agent_settings_remove(&w->dirs.d, w->name);
 	if (r < 0)
 		return internal(w, r);
 	return w->json ? conf_print(json_pack("{s:i,s:b}", "schema_version", 1, "ok", 1), SB_EXIT_OK)

@@ -46,6 +46,9 @@ void run_agent_review(struct run_agent *r);
 bool run_agent_settings_used(const struct sb_dirs *d, const char *instance);
 /* The folder of an instance's copies. */
 int run_agent_settings_dir(const struct sb_dirs *d, const char *instance, char out[PATH_MAX]);
+/* Remove the copies of @instance, or let them be @to's. Return: 0, also without any; -errno. */
+SB_MUST_CHECK int run_agent_settings_remove(const struct sb_dirs *d, const char *instance);
+SB_MUST_CHECK int run_agent_settings_rename(const struct sb_dirs *d, const char *from, const char *to);
 /* Layers and upper of the session. */
 SB_MUST_CHECK int run_agent_environment(struct run_agent *r, struct sb_err *err);
 void run_agent_environment_done(struct run_agent *r);

@@ -7,6 +7,7 @@
 
 #include "cli.h"
 #include "os/rmtree.h"
+#include "base/fd.h"
 #include "plan_make.h"
 #include "run_agent_i.h"
 #include "state/state.h"
@@ -19,19 +20,57 @@ int run_agent_settings_dir(const struct sb_dirs *d, const char *instance, char o
 	return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
-bool run_agent_settings_used(const struct sb_dirs *d, const char *instance)
+/* Return: INSTANCE_*; -ENOENT; -errno. */
+static int status_of(const struct sb_dirs *d, const char *instance)
 {
 	sb_autostate struct state *s = NULL;
 	struct instance i = { 0 };
 	struct sb_err err = { 0 };
 	int k = state_open(d, &s, &err);
-	bool used;
 
 	if (k == 0)
 		k = instance_get(s, instance, &i, &err);
-	used = k == 0 ? i.status == INSTANCE_RUNNING || i.status == INSTANCE_STARTING : k != -ENOENT;
+	if (k == 0)
+		k = (int)i.status;
 	instance_done(&i);
-	return used;
+	return k;
+}
+
+bool run_agent_settings_used(const struct sb_dirs *d, const char *instance)
+{
+	int k = status_of(d, instance);
+
+	return k == INSTANCE_RUNNING || k == INSTANCE_STARTING || (k < 0 && k != -ENOENT);
+}
+
+/* Enter the folder above all of them. Return: descriptor; -errno. */
+static int enter(const struct sb_dirs *d)
+{
+	char above[PATH_MAX];
+	int n = snprintf(above, sizeof(above), "%s/settings", d->state);
+	int fd = n < 0 || n >= PATH_MAX ? -1 : open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int run_agent_settings_remove(const struct sb_dirs *d, const char *instance)
+{
+	sb_autofd int fd = enter(d);
+
+	return fd == -ENOENT ? 0 : fd < 0 ? fd : sb_rmtree(fd, instance);
+}
+
+int run_agent_settings_rename(const struct sb_dirs *d, const char *from, const char *to)
+{
+	sb_autofd int fd = enter(d);
+	int k;
+
+	if (fd < 0)
+		return fd == -ENOENT ? 0 : fd;
+	k = sb_rmtree(fd, to); /* of one that was removed */
+	if (k < 0)
+		return k;
+	return renameat(fd, from, fd, to) < 0 && errno != ENOENT ? -errno : 0;
 }
 
 /* The folder above all of them; an instance without a name of its own gets one that is free. */
@@ -40,6 +79,11 @@ static int make_dir(struct run_agent *r, struct sb_err *err)
 	size_t n = strlen(r->instance);
 	char above[PATH_MAX];
 
+	/* what stands here without an instance is of one whose removal was cut short */
+	if (r->opt.name && status_of(&r->dirs.d, r->instance) == -ENOENT &&
+	    run_agent_settings_remove(&r->dirs.d, r->instance) < 0)
+		return sb_err_set(err, -EIO, "cannot remove the settings that %.100s left in %.300s/settings",
+				  r->instance, r->dirs.d.state);
 	(void)snprintf(above, sizeof(above), "%s/settings", r->dirs.d.state);
 	if (mkdir(above, 0711) < 0 && errno != EEXIST)
 		return sb_err_set(err, -errno, "cannot create %.300s: %s", above, strerror(errno));
@@ -130,15 +174,8 @@ static int count(void *arg, const struct settings_file *f)
 
 static void drop(const struct run_agent *r)
 {
-	char above[PATH_MAX];
-	int fd;
-	int k;
+	int k = run_agent_settings_remove(&r->dirs.d, r->instance);
 
-	(void)snprintf(above, sizeof(above), "%s/settings", r->dirs.d.state);
-	fd = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	k = fd < 0 ? -errno : sb_rmtree(fd, r->instance);
-	if (fd >= 0)
-		(void)close(fd);
 	if (k < 0)
 		cli_error("cannot remove %s: %s", r->settings_dir, strerror(-k));
 }
