@@ -17,5 +17,5 @@ fuzz: ; @tests/fuzz/run $(BUILD)-fuzz
 bench: build ; @tests/bench/run $(BUILD)
 lint: build ; @meson test -C $(BUILD) --suite lint
 cross: ; @$(Q)cross $(BUILD)-aarch64
-install: build ; @DESTDIR="$(DESTDIR)" $(Q)install $(BUILD) "$(PREFIX)"
+install: ; @DESTDIR="$(DESTDIR)" $(Q)install $(BUILD) "$(PREFIX)"
 clean: ; @rm -rf $(BUILD) $(BUILD)-fuzz $(BUILD)-aarch64

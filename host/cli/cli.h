@@ -46,6 +46,8 @@ int cmd_settings(int argc, char **argv);
 int cmd_completions(int argc, char **argv);
 /* Print every command, one a line. */
 void cli_commands(void);
+/* One command by its name. Return: exit status; -ENOENT: there is none of that name. */
+int cli_command_run(const char *name, int argc, char **argv);
 
 /* Print "sendbox: TEXT" on stderr with control characters escaped. */
 void cli_error(const char *fmt, ...) SB_PRINTF(1, 2);

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -106,6 +107,14 @@ void cli_commands(void)
 		printf("%s\n", commands[i].name);
 }
 
+int cli_command_run(const char *name, int argc, char **argv)
+{
+	for (size_t i = 0; i < SB_ARRAY_LEN(commands); i++)
+		if (strcmp(name, commands[i].name) == 0)
+			return commands[i].run(argc, argv);
+	return -ENOENT;
+}
+
 static void help(FILE *to)
 {
 	(void)fprintf(to, "usage: sendbox COMMAND [options]\n       sendbox AGENT [arguments]\n\n");
@@ -117,6 +126,8 @@ static void help(FILE *to)
 
 int main(int argc, char **argv)
 {
+	int status;
+
 	/* a caller may have closed 0, 1 or 2: no descriptor of ours may take their place */
 	sb_log_init("sendbox");
 	(void)signal(SIGPIPE, SIG_IGN);
@@ -133,9 +144,9 @@ int main(int argc, char **argv)
 		printf("sendbox %s\n", SB_VERSION);
 		return fflush(stdout) == 0 ? SB_EXIT_OK : SB_EXIT_INTERNAL;
 	}
-	for (size_t i = 0; i < SB_ARRAY_LEN(commands); i++)
-		if (strcmp(argv[1], commands[i].name) == 0)
-			return commands[i].run(argc - 2, argv + 2);
+	status = cli_command_run(argv[1], argc - 2, argv + 2);
+	if (status >= 0)
+		return status;
 	if (run_agent_known(argv[1])) /* sendbox AGENT ... */
 		return cmd_run(argc - 1, argv + 1);
 	cli_error("unknown command \"%.60s\"; sendbox --help lists them", argv[1]);

@@ -70,6 +70,15 @@ static int unknown(const struct cli_option *table, size_t n, const char *word, s
 	return sb_err_set(err, -EINVAL, "unknown option %.100s; --help lists them", word);
 }
 
+static const struct cli_option **probe_table; /* cli_options_probe(): the next table goes there */
+static size_t *probe_n;
+
+void cli_options_probe(const struct cli_option **ret, size_t *ret_n)
+{
+	probe_table = ret;
+	probe_n = ret_n;
+}
+
 int cli_options_next(const struct cli_option *table, size_t n, int argc, char **argv, int *at,
 		     const char **ret_value, bool *ret_dashes, struct sb_err *err)
 {
@@ -77,6 +86,11 @@ int cli_options_next(const struct cli_option *table, size_t n, int argc, char **
 	const char *value = NULL;
 	char *word;
 
+	if (probe_table) {
+		*probe_table = table;
+		*probe_n = n;
+		return sb_err_set(err, -EINVAL, "only asked for the options");
+	}
 	*ret_dashes = false;
 	*ret_value = NULL;
 	if (*at >= argc)
@@ -276,20 +290,6 @@ void run_options_help(void)
 	       "Run PROGRAM, or an agent, in a sandbox of its own with the current folder inside.\n"
 	       "What follows the agent's name is the agent's.\n\n");
 	cli_options_help(run_table, SB_ARRAY_LEN(run_table));
-}
-
-const struct cli_option *run_options_find(const char *word)
-{
-	if (strncmp(word, "--", 2) == 0)
-		return find_long(run_table, SB_ARRAY_LEN(run_table), word + 2,
-				 strcspn(word + 2, "="));
-	return word[0] == '-' ? find_letter(run_table, SB_ARRAY_LEN(run_table), word[1]) : NULL;
-}
-
-void run_options_names(void)
-{
-	for (size_t i = 0; i < SB_ARRAY_LEN(run_table); i++)
-		printf("--%s\n", run_table[i].name);
 }
 
 bool run_options_given(const struct run_options *o, const char *name)

@@ -26,6 +26,9 @@ SB_MUST_CHECK int cli_options_next(const struct cli_option *table, size_t n, int
 				   int *at, const char **ret_value, bool *ret_dashes,
 				   struct sb_err *err);
 void cli_options_help(const struct cli_option *table, size_t n);
+/* From now on cli_options_next() parses nothing: it writes its table down and fails, so that the command
+ * that called it ends. For completions. */
+void cli_options_probe(const struct cli_option **ret, size_t *ret_n);
 
 struct cfg_source;
 struct own_mount { /* a folder or file of our own state that a session works on */
@@ -103,10 +106,6 @@ struct run_options {
 SB_MUST_CHECK int run_options_parse(int argc, char **argv, struct run_options *ret,
 				    struct sb_err *err);
 void run_options_help(void);
-/* The option that a word names, "--name", "--name=VALUE" or "-n"; NULL = none. */
-const struct cli_option *run_options_find(const char *word);
-/* Print every "--name", one a line. */
-void run_options_names(void);
 /* Step through the options of @argv without a look at their values. @ret_name: borrowed; @ret_value:
  * borrowed, NULL for a switch. Return: false at the end. */
 bool run_options_step(int argc, char **argv, int *at, const char **ret_name,
