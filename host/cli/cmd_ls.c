@@ -108,19 +108,20 @@ static void list_json(const struct listing *l, const struct instance *i)
 	char session[33];
 	char plan[65];
 	json_t *layers = i->layers ? json_loads(i->layers, 0, NULL) : NULL;
+	json_t *options = i->options ? json_loads(i->options, 0, NULL) : NULL;
 	json_t *o;
 	char *s;
 
 	sb_hex_write(i->session, 16, session);
 	sb_hex_write(i->plan_sha256, 32, plan);
-	o = json_pack("{s:s,s:s?,s:s,s:s?,s:s?,s:s?,s:o?,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:I}", "name", i->name,
+	o = json_pack("{s:s,s:s?,s:s,s:s?,s:s?,s:s?,s:o?,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:I,s:o?}", "name", i->name,
 		      "agent", i->agent, "status", instance_status_name(i->status), "workspace",
 		      i->workspace, "runtime", i->runtime, "image", i->image, "layers", layers, "session",
 		      session, "plan_sha256", plan, "cpus", (json_int_t)i->cpus, "memory_bytes",
 		      (json_int_t)i->memory_bytes, "created", (json_int_t)i->created_s, "started",
 		      (json_int_t)i->started_s, "exit_code",
 		      i->exit_code < 0 ? json_null() : json_integer(i->exit_code), "size_bytes",
-		      (json_int_t)size_of(l->in->s, i->id));
+		      (json_int_t)size_of(l->in->s, i->id), "options", options);
 	s = o ? json_dumps(o, JSON_COMPACT) : NULL;
 	if (s)
 		(void)puts(s);

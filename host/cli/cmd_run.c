@@ -6,7 +6,6 @@
 #include "events.h"
 #include "instance_run.h"
 #include "launch.h"
-#include "run_agent.h"
 
 static int report(const struct run_options *opt, const struct launch_result *r)
 {
@@ -44,8 +43,7 @@ int cmd_run(int argc, char **argv)
 	} else if (opt.help) {
 		run_options_help();
 		return fflush(stdout) == 0 ? SB_EXIT_OK : SB_EXIT_INTERNAL;
-	} else if ((run_is_instance(&opt) ? run_instance(argc, argv, &opt, &r, &err)
-		    : opt.agent		  ? run_agent(&opt, &r, &err)
+	} else if ((opt.name || opt.agent ? run_instance(argc, argv, &opt, &r, &err)
 					  : launch(&l, &r, &err)) < 0 &&
 		   r.text[0] == '\0') {
 		(void)snprintf(r.text, sizeof(r.text), "%.499s", err.text);

@@ -146,6 +146,7 @@ static const struct {
 } operands[] = {
 	{ "attach", NULL, instances },
 	{ "exec", NULL, instances },
+	{ "export", NULL, instances },
 	{ "logs", NULL, instances },
 	{ "stop", NULL, instances },
 	{ "rm", NULL, instances },

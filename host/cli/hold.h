@@ -19,6 +19,7 @@ struct hold_conf {
 	const struct instance *was; /* resumed: as it was; NULL = new */
 	const char *image;  /* for people, or NULL */
 	const char *workspace;
+	const char *options; /* to be kept, where none are yet; or NULL */
 	bool rm;            /* the instance goes with the session */
 	bool detach;        /* the caller leaves as soon as the command runs */
 	const char *keys;   /* --detach-keys; NULL = HOLD_KEYS */

@@ -8,8 +8,10 @@
 
 #include "cli.h"
 #include "dirs.h"
+#include "instance_base.h"
 #include "instance_run.h"
 #include "options.h"
+#include "run_agent.h"
 
 #define WORDS_MAX 1500
 
@@ -105,10 +107,8 @@ static bool given(int argc, char **argv, const char *word)
 	return false;
 }
 
-/* The words that are used: the kept ones, those of now, and the command of then if there is none
- * now. Everything points into @opts, @cmd or @argv. */
-static int merged(int argc, char **argv, const json_t *opts, const json_t *cmd, bool has_cmd,
-		  char **out)
+/* The words that are used: the kept ones and those of now. Everything points into @opts or @argv. */
+static size_t merged(int argc, char **argv, const json_t *opts, char **out)
 {
 	size_t n = 0;
 
@@ -120,16 +120,24 @@ static int merged(int argc, char **argv, const json_t *opts, const json_t *cmd, 
 	}
 	for (int i = 0; i < argc && n < WORDS_MAX; i++)
 		out[n++] = argv[i];
-	if (!has_cmd) {
-		static char dashes[] = "--";
+	return n;
+}
 
-		if (n == 0 || strcmp(out[n - 1], "--") != 0)
-			out[n++] = dashes;
-		for (size_t i = 0; i < json_array_size(cmd) && n < WORDS_MAX; i++)
-			out[n++] = (char *)(uintptr_t)json_string_value(json_array_get(cmd, i));
+/* Nothing to run was given: the agent of then, or the command of then. */
+static size_t as_before(const struct instance *was, const json_t *cmd, char **out, size_t n)
+{
+	static char dashes[] = "--";
+
+	if (n > 0 && strcmp(out[n - 1], "--") == 0)
+		n--;
+	if (was->agent) {
+		out[n++] = was->agent;
+		return n;
 	}
-	out[n] = NULL;
-	return (int)n;
+	out[n++] = dashes;
+	for (size_t i = 0; i < json_array_size(cmd) && n < WORDS_MAX; i++)
+		out[n++] = (char *)(uintptr_t)json_string_value(json_array_get(cmd, i));
+	return n;
 }
 
 /* Return: 0 with @ret; -ENOENT: it is new; -errno with text. */
@@ -147,21 +155,6 @@ static int find(const char *name, struct instance *ret, struct sb_err *err)
 	return k;
 }
 
-bool run_is_instance(const struct run_options *opt)
-{
-	struct instance was = { 0 };
-	struct sb_err err = { 0 };
-	bool plain;
-
-	if (!opt->name || (opt->agent && opt->agent[0] != '\0'))
-		return false;
-	if (!opt->agent)
-		return true;
-	plain = find(opt->name, &was, &err) == 0 && !was.agent;
-	instance_done(&was);
-	return plain;
-}
-
 static int usage(struct launch_result *ret, int k, const struct sb_err *err)
 {
 	ret->fail = k == -EINVAL || k == -ENOENT ? SB_FAIL_USAGE : SB_FAIL_INTERNAL;
@@ -170,41 +163,101 @@ static int usage(struct launch_result *ret, int k, const struct sb_err *err)
 	return k;
 }
 
+struct again { /* what a resumed one is made of */
+	struct instance was;
+	struct instance_base base;
+	json_t *opts;
+	json_t *cmd;
+	char **words; /* WORDS_MAX + 2 */
+};
+
+static void again_done(struct again *a)
+{
+	instance_base_done(&a->base);
+	instance_done(&a->was);
+	json_decref(a->opts);
+	json_decref(a->cmd);
+	free(a->words);
+}
+
+/* @opt anew, from what was kept and what is given. Return: 0; -errno with text. */
+static int again(int argc, char **argv, struct again *a, struct run_options *opt, struct sb_err *err)
+{
+	bool nothing = opt->agent ? opt->agent[0] == '\0' : !(opt->argv && opt->argv[0]);
+	size_t n;
+
+	if (opt->agent && opt->agent[0] != '\0' &&
+	    (!a->was.agent || strcmp(a->was.agent, opt->agent) != 0))
+		return sb_err_set(err, -EINVAL, "instance \"%s\" is %s%s, not of %.64s: take another --name",
+				  a->was.name, a->was.agent ? "of " : "no agent's",
+				  a->was.agent ? a->was.agent : "", opt->agent);
+	a->opts = a->was.options ? json_loads(a->was.options, 0, NULL) : NULL;
+	a->cmd = a->was.argv ? json_loads(a->was.argv, 0, NULL) : NULL;
+	if (nothing && !a->was.agent && json_array_size(a->cmd) == 0)
+		return sb_err_set(err, -EINVAL, "instance \"%s\" has not run a program yet: sendbox run --name %s -- "
+				  "PROGRAM", a->was.name, a->was.name);
+	n = merged(argc, argv, a->opts, a->words);
+	if (nothing)
+		n = as_before(&a->was, a->cmd, a->words, n);
+	a->words[n] = NULL;
+	*opt = (struct run_options){ 0 };
+	return run_options_parse((int)n, a->words, opt, err);
+}
+
+/* The layers of then, if they are there; otherwise those of now are looked at by hold_check(). */
+static int on_base(struct again *a, struct launch_target *t, struct launch *l, struct sb_err *err)
+{
+	struct cli_dirs *dirs = calloc(1, sizeof(*dirs));
+	int k = dirs ? cli_dirs_init(dirs, err) : -ENOMEM;
+
+	if (k == 0) {
+		struct sb_err why = { 0 };
+
+		k = instance_base_get(&dirs->d, &a->was, &a->base, &why);
+		if (k == 0) {
+			instance_base_target(&a->base, t);
+			t->was = &a->base;
+			l->target = t;
+		}
+		k = k == -ENOENT || k == -ESTALE ? 0 : k;
+		if (k < 0)
+			*err = why;
+	}
+	free(dirs);
+	return k;
+}
+
 int run_instance(int argc, char **argv, struct run_options *opt, struct launch_result *ret,
 		 struct sb_err *err)
 {
 	struct launch l = { .opt = opt, .io = { -1, -1, -1 } };
-	struct instance_start st = { .name = opt->name, .rm = opt->rm, .detach = opt->detach,
-				     .detach_keys = opt->detach_keys };
+	struct launch_target target = { 0 };
+	struct instance_start st = { 0 };
 	sb_autofree char *kept = NULL;
-	sb_autofree char **words = calloc(WORDS_MAX + 2, sizeof(*words));
-	struct instance was = { 0 };
-	json_t *opts = NULL;
-	json_t *cmd = NULL;
-	bool has_cmd = opt->argv && opt->argv[0];
-	int k = words ? find(opt->name, &was, err) : sb_err_set(err, -ENOMEM, "out of memory");
+	SB_CLEANUP(again_done) struct again a = { .words = calloc(WORDS_MAX + 2, sizeof(char *)) };
+	int k = a.words ? -ENOENT : sb_err_set(err, -ENOMEM, "out of memory");
 
 	*ret = (struct launch_result){ 0 };
-	if (k == -ENOENT && has_cmd) {
+	if (k == -ENOENT && opt->name)
+		k = find(opt->name, &a.was, err);
+	if (k == -ENOENT && (opt->agent || (opt->argv && opt->argv[0]))) {
 		*err = (struct sb_err){ 0 };
 		k = keep_options(argc, argv, &kept, err);
-		st.options = kept;
 	} else if (k == 0) {
-		int n;
-
-		opts = was.options ? json_loads(was.options, 0, NULL) : NULL;
-		cmd = was.argv ? json_loads(was.argv, 0, NULL) : NULL;
-		n = merged(argc, argv, opts, cmd, has_cmd, words);
-		*opt = (struct run_options){ 0 };
-		k = run_options_parse(n, words, opt, err);
-		st.image = opt->image;
+		k = again(argc, argv, &a, opt, err);
+		if (k == 0 && !a.was.options) /* an imported one starts for the first time */
+			k = keep_options(argc, argv, &kept, err);
 	}
-	if (k == 0)
-		k = launch_instance(&l, &st, ret, err);
-	else
-		(void)usage(ret, k, err);
-	instance_done(&was);
-	json_decref(opts);
-	json_decref(cmd);
-	return k;
+	if (k < 0)
+		return usage(ret, k, err);
+	if (opt->agent)
+		return run_agent(opt, kept, a.was.name ? &a.was : NULL, ret, err);
+	st = (struct instance_start){ .name = opt->name, .rm = opt->rm, .detach = opt->detach,
+				      .detach_keys = opt->detach_keys, .options = kept,
+				      .image = opt->image };
+	if (a.was.name)
+		k = on_base(&a, &target, &l, err);
+	if (k < 0)
+		return usage(ret, k, err);
+	return launch_instance(&l, &st, ret, err);
 }

@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/num.h"
 #include "cli.h"
 #include "dirs.h"
 #include "hold.h"
+#include "instance_base.h"
 #include "launch_i.h"
 
 static char *argv_json(char *const *argv)
@@ -41,22 +41,6 @@ static int failed(struct launch_result *ret, uint32_t why, int k, const struct s
 
 /* ---- what it is made of ---- */
 
-static char *layers_json(const struct sb_plan *p)
-{
-	json_t *a = json_array();
-	char *s;
-
-	for (size_t i = 0; a && i < p->n_layers; i++) {
-		char hex[65];
-
-		sb_hex_write(p->layers[i].sha256, 32, hex);
-		(void)json_array_append_new(a, json_string(hex));
-	}
-	s = a ? json_dumps(a, JSON_COMPACT) : NULL;
-	json_decref(a);
-	return s;
-}
-
 static const char *runtime_of(const struct sb_plan *p)
 {
 	const struct sb_provider *v = sb_provider_get(p->provider);
@@ -64,46 +48,64 @@ static const char *runtime_of(const struct sb_plan *p)
 	return v ? v->name : "";
 }
 
-/* A resumed one stays what it was made from: its upper layer means nothing over other layers. */
-static int same_base(const struct sb_plan *p, const struct instance *was, const char *image,
-		     struct sb_err *err)
+static int other_base(const struct run *r, const struct instance *was, struct sb_err *err)
 {
-	sb_autofree char *layers = layers_json(p);
+	SB_CLEANUP(instance_base_done) struct instance_base b = { 0 };
 
-	if (!layers)
-		return sb_err_set(err, -ENOMEM, "out of memory");
-	if (!was->runtime || was->runtime[0] == '\0')
-		return 0; /* it never came to a start */
-	if (strcmp(was->runtime, runtime_of(p)) != 0)
+	if (instance_base_get(&r->dirs.d, was, &b, err) == -ESTALE)
+		return -ESTALE;
+	return sb_err_set(err, -ESTALE, "instance \"%s\" was made from other layers than it would have "
+					"now (its image or environment has changed): copy out what you "
+					"need, sendbox rm %s, or take another --name", was->name, was->name);
+}
+
+/* A resumed one stays what it was made from: its upper layer means nothing over other layers. */
+static int same_base(const struct run *r, const struct instance *was, const char *layers,
+		     const char *image, struct sb_err *err)
+{
+	SB_CLEANUP(instance_base_done) struct instance_base b = { 0 };
+	const struct sb_plan *p = r->plan;
+
+	if (was->runtime && was->runtime[0] && strcmp(was->runtime, runtime_of(p)) != 0)
 		return sb_err_set(err, -ESTALE, "instance \"%s\" was made with runtime %s and cannot be resumed "
 						"with %s: say --runtime %s, or take another --name",
 				  was->name, was->runtime, runtime_of(p), was->runtime);
 	if (was->layers && strcmp(was->layers, layers) != 0)
-		return sb_err_set(err, -ESTALE, "instance \"%s\" was made from other layers than it would have "
-						"now (its image or environment has changed): copy out what you "
-						"need, sendbox rm %s, or take another --name", was->name, was->name);
+		return other_base(r, was, err);
 	if (was->image && image && strcmp(was->image, image) != 0)
 		return sb_err_set(err, -ESTALE, "instance \"%s\" was made from image %.100s, not %.100s: take "
 						"another --name", was->name, was->image, image);
+	if (instance_base_parse(was->base, &b) == 0 &&
+	    (b.image != p->image || (b.path && strcmp(b.path, p->image_path) != 0)))
+		return other_base(r, was, err);
 	return 0;
 }
 
 int hold_check(struct run *r, const struct hold_conf *c, struct sb_err *err)
 {
 	sb_autostate struct state *s = NULL;
-	sb_autofree char *layers = layers_json(r->plan);
-	const struct instance made = { .runtime = (char *)(uintptr_t)runtime_of(r->plan),
-				       .upper = r->plan->upper.path,
-				       .layers = layers,
-				       .image = (char *)(uintptr_t)c->image,
-				       .workspace = r->plan->n_mounts ? r->plan->mounts[0].host : NULL,
-				       .cpus = r->plan->cpus,
-				       .memory_bytes = r->plan->memory_bytes };
-	struct instance full = made;
-	int k = c->was ? same_base(r->plan, c->was, c->image, err) : 0;
+	sb_autofree char *layers = NULL;
+	sb_autofree char *base = NULL;
+	struct instance full = { .runtime = (char *)(uintptr_t)runtime_of(r->plan),
+				 .upper = r->plan->upper.path,
+				 .image = (char *)(uintptr_t)c->image,
+				 .workspace = r->plan->n_mounts ? r->plan->mounts[0].host : NULL,
+				 .cpus = r->plan->cpus,
+				 .memory_bytes = r->plan->memory_bytes };
+	int k = instance_layers_text(r->plan->layers, r->plan->n_layers, &layers);
 
+	if (k == 0 && !(c->was && c->was->base)) /* it stays as it was recorded first */
+		k = instance_base_text(&r->dirs.d, r->plan, &base);
+	if (k < 0)
+		return sb_err_set(err, k, "out of memory");
+	if (c->was)
+		k = same_base(r, c->was, layers, c->image, err);
 	if (k < 0)
 		return k;
+	full.layers = layers;
+	if (c->was && !c->was->options)
+		full.options = (char *)(uintptr_t)c->options;
+	full.base = c->was && c->was->base ? c->was->base : base;
 	memcpy(full.config_sha256, r->plan->config_sha256, sizeof(full.config_sha256));
 	if (c->was && c->was->image && !full.image)
 		full.image = c->was->image;
@@ -145,7 +147,8 @@ static int start(const struct launch *l, const struct instance_start *st, struct
 	sb_autofd int lock = -1;
 	char path[4096];
 	struct hold_conf hold = { .name = st->name, .dir = path, .lock = &lock, .rm = st->rm,
-				  .detach = st->detach, .keys = st->detach_keys, .image = st->image };
+				  .detach = st->detach, .keys = st->detach_keys, .image = st->image,
+				  .options = st->options };
 	bool resumed = false;
 	int k = state_open(&dirs->d, &s, err);
 

@@ -9,7 +9,7 @@
 struct instance_start {
 	const char *name;
 	const char *agent;   /* or NULL */
-	const char *image;   /* for people: reference and digest; a resumed one must have the same; or NULL */
+	const char *image;   /* for people; a resumed one must have been made from the same; or NULL */
 	const char *options; /* JSON, kept of the first start; or NULL */
 	bool rm;             /* it goes with the session */
 	bool detach;         /* leave as soon as the command runs */
@@ -24,9 +24,11 @@ struct instance_start {
 SB_MUST_CHECK int launch_instance(const struct launch *l, const struct instance_start *s,
 				  struct launch_result *ret, struct sb_err *err);
 
-/* Whether `run` means that: --name with a program, or the name of one that was made so. */
-bool run_is_instance(const struct run_options *opt);
-/* `run --name` without an agent: stored options are used again. */
+/*
+ * run_instance - `run` with a name, or with an agent
+ * @opt: parsed from @argv; NAME may stand for what it was made with: its options, its agent, its command
+ * Stored options are used again, option by option, unless they are given now.
+ */
 SB_MUST_CHECK int run_instance(int argc, char **argv, struct run_options *opt,
 			       struct launch_result *ret, struct sb_err *err);
 

@@ -9,6 +9,8 @@
 #include "options.h"
 #include "wire/ipc.h"
 
+struct instance_base;
+
 /* What the session is laid on; zero = as the options and the configuration say. */
 struct launch_target {
 	enum sb_image_kind image;   /* HOST, DIR or LAYERS; NONE = as configured */
@@ -18,6 +20,7 @@ struct launch_target {
 	enum sb_upper_kind upper;   /* NONE = tmpfs */
 	const char *upper_path;
 	const char *instance;
+	const struct instance_base *was; /* a resumed one: what it lies on, as above; borrowed */
 	bool builder;
 	enum sb_task task;          /* NONE = COMMAND */
 	const char *const *env;     /* NULL-terminated "K=V", before the options' own */

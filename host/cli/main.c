@@ -84,6 +84,8 @@ static const struct command commands[] = {
 	{ "stop", cmd_stop, "end the sessions of instances" },
 	{ "rm", cmd_rm, "remove instances" },
 	{ "rename", cmd_rename, "give an instance another name" },
+	{ "export", cmd_export, "write an instance to an archive" },
+	{ "import", cmd_import, "make an instance of such an archive" },
 	{ "prune", cmd_prune, "remove instances that were not used for a while" },
 	{ "init", cmd_init, "write a .sendbox.yaml for this folder" },
 	{ "config", cmd_config, "check and explain the configuration, accept a project's file" },

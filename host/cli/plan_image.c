@@ -4,6 +4,7 @@
 
 #include "image/image.h"
 #include "image_text.h"
+#include "instance_base.h"
 #include "plan_make_i.h"
 
 int plan_set_layers_of(struct sb_plan *p, const char *reference,
@@ -37,4 +38,14 @@ int plan_set_layers_of(struct sb_plan *p, const char *reference,
 	p->n_layers++;
 	p->image = SB_IMAGE_LAYERS;
 	return plan_image_env(p, i.env, err);
+}
+
+void plan_tell_image(const struct launch_target *t, const char *reference, const struct sb_dirs *d)
+{
+	SB_CLEANUP(image_done) struct image i = { 0 };
+	const struct image_want w = { .reference = reference, .offline = true };
+
+	if (t->was->image != SB_IMAGE_LAYERS || image_get(d, &w, &i, NULL) < 0)
+		return;
+	instance_base_tell(t->instance, t->was, reference, &i.layer, i.form == IMAGE_FORM_EROFS);
 }

@@ -43,6 +43,9 @@ SB_MUST_CHECK int plan_set_image(struct sb_plan *p, const struct plan_input *in,
 SB_MUST_CHECK int plan_set_layers_of(struct sb_plan *p, const char *reference,
 				     const char *name, const struct sb_dirs *d,
 				     struct sb_err *err);
+struct launch_target;
+/* A resumed instance keeps what it was made from; say so when @reference gives something else now. */
+void plan_tell_image(const struct launch_target *t, const char *reference, const struct sb_dirs *d);
 /* The guest path of the project: the shared folder that the working directory is in. */
 const char *plan_project(const struct sb_plan *p);
 /* The host's folder of it; NULL: the working directory is the guest's own. */

@@ -338,6 +338,8 @@ int plan_set_image(struct sb_plan *p, const struct plan_input *in, const struct 
 	char name[PATH_MAX];
 	int r;
 
+	if (t && t->was && v && !in->opt->json)
+		plan_tell_image(t, text, d);
 	if (t && t->image == SB_IMAGE_DIR)
 		return t->image_path ? set_image_dir(p, "image", t->image_path, d, err) : -EINVAL;
 	if (t && t->image != SB_IMAGE_NONE) {

@@ -250,7 +250,8 @@ static void done(struct run_agent *r)
 	free(r);
 }
 
-int run_agent(const struct run_options *o, struct launch_result *ret, struct sb_err *err)
+int run_agent(const struct run_options *o, const char *kept, const struct instance *was,
+	      struct launch_result *ret, struct sb_err *err)
 {
 	struct run_agent *r = calloc(1, sizeof(*r));
 	uint32_t why = SB_FAIL_INTERNAL;
@@ -260,6 +261,7 @@ int run_agent(const struct run_options *o, struct launch_result *ret, struct sb_
 	if (!r)
 		return oom(err);
 	r->opt = *o;
+	r->was = was;
 	k = prepare(r, &why, err);
 	if (k < 0) {
 		ret->fail = why;
@@ -275,6 +277,8 @@ int run_agent(const struct run_options *o, struct launch_result *ret, struct sb_
 
 		const struct instance_start s = { .name = r->instance,
 						  .agent = r->agent->name,
+						  .image = was ? NULL : r->of.image.reference,
+						  .options = kept,
 						  .rm = o->rm,
 						  .detach = o->detach,
 						  .detach_keys = o->detach_keys };

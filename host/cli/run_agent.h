@@ -4,11 +4,16 @@
 #include "agent/agent.h"
 #include "launch.h"
 
+struct instance;
+
 /*
  * run_agent - @o->agent names the agent, or "" = the one that the configuration names
+ * @kept: the options as JSON, for a new instance; or NULL
+ * @was: the instance of @o->name, resumed; NULL = a new one
  * Return: as launch; without a session @ret->fail and @ret->text say why.
  */
-SB_MUST_CHECK int run_agent(const struct run_options *o, struct launch_result *ret,
+SB_MUST_CHECK int run_agent(const struct run_options *o, const char *kept,
+			    const struct instance *was, struct launch_result *ret,
 			    struct sb_err *err);
 /* What the definition says to the configuration, as a run of this caller would have it. Return: 0;
  * -errno. */

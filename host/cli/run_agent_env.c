@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli.h"
 #include "run_agent_i.h"
 
 static const char *word(const struct run_agent *r, const char *given, const char *key)
@@ -47,11 +48,54 @@ static int get_environment(struct run_agent *r, const char *image, struct sb_err
 					 r->agent->name, image) : k;
 }
 
+/* What the definition gives now, as far as it can be told without fetching or building anything. */
+static void tell_other(struct run_agent *r, const char *image)
+{
+	struct sb_err err = { 0 };
+
+	if (r->opt.json || r->opt.quiet)
+		return;
+	if (environment_of_agent(&r->dirs.d, r->agent, image, true, &r->of, &err) < 0)
+		return;
+	if (environment_look(&r->dirs.d, &r->of.what, &r->ready, &err) == 0)
+		instance_base_tell(r->instance, &r->base, "its agent's definition", r->ready.layers,
+				   r->ready.n_layers);
+	else if (err.code == 0 || err.code == -ENOENT)
+		cli_error("instance %s stays on what it was made from; its agent's definition has changed "
+			  "since: take another --name for that", r->instance);
+}
+
+/* A resumed instance keeps its layers, whatever the definition says by now. Return: 0; -ENOENT: it does
+ * not say what they are; -errno. */
+static int resumed_environment(struct run_agent *r, const char *image, struct sb_err *err)
+{
+	int k = instance_base_get(&r->dirs.d, r->was, &r->base, err);
+
+	if (k < 0)
+		return k;
+	if (r->opt.reinstall)
+		return sb_err_set(err, -EINVAL, "--reinstall: instance \"%s\" stays on the environment that it was "
+				  "made from; take another --name for a new one", r->was->name);
+	if (r->opt.image && r->was->image && strcmp(r->opt.image, r->was->image) != 0)
+		return sb_err_set(err, -EINVAL, "instance \"%s\" was made from image %.100s, not %.100s: take "
+				  "another --name", r->was->name, r->was->image, r->opt.image);
+	tell_other(r, image);
+	instance_base_target(&r->base, &r->target);
+	r->target.was = &r->base;
+	(void)snprintf(r->environment, sizeof(r->environment), "%.150s",
+		       r->was->image ? r->was->image : image);
+	r->opt.image = NULL;
+	return 0;
+}
+
 int run_agent_environment(struct run_agent *r, struct sb_err *err)
 {
 	const char *image = r->opt.image ? r->opt.image : r->agent->image.text;
-	int k = environment_of_agent(&r->dirs.d, r->agent, image, r->opt.dry_run, &r->of, err);
+	int k = r->was ? resumed_environment(r, image, err) : -ENOENT;
 
+	if (k != -ENOENT)
+		return k;
+	k = environment_of_agent(&r->dirs.d, r->agent, image, r->opt.dry_run, &r->of, err);
 	if (k < 0 && !r->opt.image)
 		(void)sb_err_add(err, k, "to use this machine's own programs instead: --image host");
 	if (k == 0)
@@ -73,4 +117,5 @@ void run_agent_environment_done(struct run_agent *r)
 {
 	environment_ready_done(&r->ready);
 	environment_of_done(&r->of);
+	instance_base_done(&r->base);
 }

@@ -7,6 +7,7 @@
 #include "banner.h"
 #include "conf_load.h"
 #include "environment/of_agent.h"
+#include "instance_base.h"
 #include "run_agent.h"
 
 #define RUN_AGENT_MOUNTS 32
@@ -22,6 +23,8 @@ struct run_agent {
 	struct own_mount own[RUN_AGENT_MOUNTS];
 	struct environment_of of;       /* what its environment is made of */
 	struct environment_ready ready; /* its layers */
+	const struct instance *was;     /* resumed: as it was; borrowed; else NULL */
+	struct instance_base base;      /* what it was made from */
 	struct launch_target target;
 	const char **argv;
 	char guest_home[64];

@@ -151,21 +151,8 @@ static void tell_refused(const struct env_build *b)
 static int session(struct env_build *b, const struct run_options *o, const struct launch_target *t,
 		   const int io[3], struct sb_err *err)
 {
-	struct launch l = { .opt = o, .target = t, .io = { io[0], io[1], io[2] }, .quiet = true,
-			    .refused = note_refused, .arg = b };
-	struct launch_result res;
-	int r;
-
 	b->refused[0] = '\0';
-	r = launch(&l, &res, err);
-	if (env_stopped() || res.fail == SB_FAIL_CANCELLED)
-		return -EINTR;
-	if (r < 0)
-		return r;
-	if (res.fail != SB_FAIL_NONE || res.exit.lost != 0 || res.exit.kind > SB_EXIT_SIGNAL)
-		return sb_err_set(err, res.exit.lost != 0 ? -(int)res.exit.lost : -EIO,
-				  "the builder: %s", res.text);
-	return res.status;
+	return env_session(o, t, io, note_refused, b, err);
 }
 
 int env_build_run(struct env_build *b, char **argv, bool own_io, struct sb_err *err)
@@ -315,37 +302,14 @@ int env_build_health(struct env_build *b, struct sb_err *err)
 
 static int export_upper(struct env_build *b, int out, struct sb_err *err)
 {
-	sb_autofd int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	/* a sparse file takes no room of the disk, but of an archive */
 	uint64_t max = 2 * (b->w->disk_bytes ? b->w->disk_bytes : UPPER_DISK_BYTES);
-	struct env_pour tar = { .in = -1 };
-	struct env_pour log = { .in = -1 };
-	char word[] = "export"; /* for people: nothing is run */
-	char *argv[] = { word, NULL };
 	struct launch_target t;
 	struct run_options o;
-	int r;
 
-	set_options(b, argv, &o);
+	set_options(b, NULL, &o);
 	set_target(b, &t);
-	t.task = SB_TASK_EXPORT;
-	t.env = NULL;
-	o.no_network = true;
-	r = env_pour_start(&tar, out, max, false, err);
-	if (r == 0)
-		r = env_pour_start(&log, b->log, MAX_LOG_BYTES, true, err);
-	if (r == 0) {
-		const int io[3] = { nothing, tar.in, log.in };
-
-		r = session(b, &o, &t, io, err);
-	}
-	(void)env_pour_end(&log);
-	if (!env_pour_end(&tar) && r != -EINTR)
-		return sb_err_set(err, -EFBIG, "the builder's files are more than %llu MiB, or the disk is "
-				  "full", (unsigned long long)(max >> 20));
-	if (r > 0)
-		return sb_err_set(err, -EIO, "the builder could not hand its files over (status %d)", r);
-	return r;
+	return env_export(&o, &t, out, b->log, max, "the builder", err);
 }
 
 int env_build_layer(struct env_build *b, struct sb_plan_layer *ret, struct sb_err *err)

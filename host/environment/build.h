@@ -45,6 +45,21 @@ SB_MUST_CHECK int env_pour_start(struct env_pour *p, int to, uint64_t max, bool 
 /* All writers have gone. Return: whether all of it is in the file. */
 bool env_pour_end(struct env_pour *p);
 
+/* ---- export.c ---- */
+struct launch_target;
+struct run_options;
+/* One quiet session; @refused: see launch.h, or NULL. Return: status of the command (0..255); -EINTR; -errno with text. */
+SB_MUST_CHECK int env_session(const struct run_options *o, const struct launch_target *t,
+			      const int io[3], void (*refused)(void *arg, const char *text),
+			      void *arg, struct sb_err *err);
+/*
+ * env_export - what the upper layer of @t holds, as an archive with OCI whiteouts in the file @out
+ * @log: gets what the guest says about it; @max: bytes; @who: whose files they are, for messages
+ * Return: 0; -EINTR; -EFBIG; -errno with text.
+ */
+SB_MUST_CHECK int env_export(const struct run_options *o, const struct launch_target *t, int out,
+			     int log, uint64_t max, const char *who, struct sb_err *err);
+
 /* ---- build.c ---- */
 struct env_build {
 	const struct sb_dirs *d;

@@ -81,4 +81,7 @@ SB_MUST_CHECK int environment_edit(const struct sb_dirs *d, const struct environ
 				   char *const *argv, struct environment_ready *ret,
 				   struct sb_err *err);
 
+/* Remove what builds that were killed left behind. @n: counted up. Return: 0; -errno with text. */
+SB_MUST_CHECK int environment_gc(const struct sb_dirs *d, size_t *n, struct sb_err *err);
+
 #endif

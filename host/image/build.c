@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,20 +56,17 @@ static int open_spool(int dir, int *ret)
 	return 0;
 }
 
-static int spawn_helper(struct image_build *b, bool layer, uint64_t max_bytes, int feed, int result,
-			int spool, struct sb_err *err)
+/* @fds: what the helper has besides its messages. */
+static int spawn_helper(struct image_build *b, const char *program, const char *what,
+			uint64_t max_bytes, const struct sb_spawn_fd *fds, size_t n_fds,
+			struct sb_err *err)
 {
 	char path[PATH_MAX];
 	char max[24];
-	const char *argv[] = { "sendbox-image", layer ? "layer" : "image", max, NULL };
-	const struct sb_spawn_fd fds[] = { { feed, STDIN_FILENO },
-					   { b->out, STDOUT_FILENO },
-					   { STDERR_FILENO, STDERR_FILENO },
-					   { result, IMAGE_RESULT_FD },
-					   { spool, IMAGE_SPOOL_FD } };
-	struct sb_spawn s = { .path = path, .argv = argv, .fds = fds,
-			      .n_fds = SB_ARRAY_LEN(fds), .new_session = true };
-	int n = snprintf(path, sizeof(path), "%s/sendbox-image", b->d->libexec);
+	const char *argv[] = { program, what, max, NULL };
+	struct sb_spawn s = { .path = path, .argv = argv, .fds = fds, .n_fds = n_fds,
+			      .new_session = true };
+	int n = snprintf(path, sizeof(path), "%s/%s", b->d->libexec, program);
 
 	if (n < 0 || (size_t)n >= sizeof(path))
 		return sb_err_set(err, -ENAMETOOLONG, "path too long: %.200s", b->d->libexec);
@@ -114,7 +112,16 @@ int image_build_start(const struct sb_dirs *d, bool layer, uint64_t max_bytes,
 		return sb_err_set(err, -errno, "pipe: %s", strerror(errno));
 	b->result = pipes[0];
 	result = pipes[1];
-	r = spawn_helper(b, layer, max_bytes, feed, result, spool, err);
+	{
+		const struct sb_spawn_fd fds[] = { { feed, STDIN_FILENO },
+						   { b->out, STDOUT_FILENO },
+						   { STDERR_FILENO, STDERR_FILENO },
+						   { result, IMAGE_RESULT_FD },
+						   { spool, IMAGE_SPOOL_FD } };
+
+		r = spawn_helper(b, "sendbox-image", layer ? "layer" : "image", max_bytes, fds,
+				 SB_ARRAY_LEN(fds), err);
+	}
 	if (r < 0)
 		return r;
 	*ret = sb_take(&b);
@@ -141,16 +148,16 @@ static int harvest(struct image_build *b, struct image_result *res, struct sb_er
 		;
 	b->pid = 0;
 	if (r < 0 && WIFSIGNALED(status))
-		return sb_err_set(err, -EPROTO, "sendbox-image was ended by signal %d (%s)",
+		return sb_err_set(err, -EPROTO, "the helper was ended by signal %d (%s)",
 				  WTERMSIG(status), strsignal(WTERMSIG(status)));
 	if (r < 0 || res->code > 0 || res->code < -4095)
-		return sb_err_set(err, -EPROTO, "sendbox-image ended without a result");
+		return sb_err_set(err, -EPROTO, "the helper ended without a result");
 	res->text[sizeof(res->text) - 1] = '\0';
 	clean(res->text);
 	if (res->code < 0)
 		return sb_err_set(err, res->code, "%s", res->text);
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-		return sb_err_set(err, -EPROTO, "sendbox-image failed after its result");
+		return sb_err_set(err, -EPROTO, "the helper failed after its result");
 	return 0;
 }
 
@@ -253,4 +260,49 @@ int image_layer_from_tar(const struct sb_dirs *d, int fd, uint64_t max_bytes,
 	if (r == 0)
 		r = image_build_end(b, err);
 	return r < 0 ? r : image_build_finish(b, ret, NULL, err);
+}
+
+static int open_layer(const struct sb_plan_layer *l, int *ret, struct sb_err *err)
+{
+	sb_autofd int fd = open(l->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return sb_err_set(err, -errno, "layer \"%.300s\": %s", l->path, strerror(errno));
+	if (st.st_dev != l->dev || st.st_ino != l->ino || (uint64_t)st.st_size != l->size)
+		return sb_err_set(err, -ESTALE, "layer \"%.300s\": it is another file by now", l->path);
+	*ret = sb_fd_take(&fd);
+	return 0;
+}
+
+int image_layer_to_tar(const struct sb_dirs *d, const struct sb_plan_layer *l, int out,
+		       uint64_t max_bytes, struct sb_err *err)
+{
+	image_autobuild struct image_build *b = calloc(1, sizeof(*b));
+	sb_autofd int layer = -1;
+	sb_autofd int result = -1;
+	struct image_result res;
+	int pipes[2];
+	int r;
+
+	if (!b)
+		return sb_err_set(err, -ENOMEM, "out of memory");
+	*b = (struct image_build){ .d = d, .dir = -1, .out = -1, .feed = -1, .result = -1 };
+	r = open_layer(l, &layer, err);
+	if (r < 0)
+		return r;
+	if (pipe2(pipes, O_CLOEXEC) < 0)
+		return sb_err_set(err, -errno, "pipe: %s", strerror(errno));
+	b->result = pipes[0];
+	result = pipes[1];
+	{
+		const struct sb_spawn_fd fds[] = { { layer, STDIN_FILENO },
+						   { out, STDOUT_FILENO },
+						   { STDERR_FILENO, STDERR_FILENO },
+						   { result, IMAGE_RESULT_FD } };
+
+		r = spawn_helper(b, "sendbox-imgfs", "--tar", max_bytes, fds, SB_ARRAY_LEN(fds), err);
+	}
+	sb_fd_close(&result);
+	return r < 0 ? r : harvest(b, &res, err);
 }

@@ -31,6 +31,11 @@ SB_MUST_CHECK int image_record_load(const struct sb_dirs *d, const char *digest,
 SB_MUST_CHECK int image_record_save(const struct sb_dirs *d, const struct image *i,
 				    struct sb_err *err);
 
+/* @fn for every image in the cache, until it returns another value than 0; one that is broken is passed
+ * over, and told by @broken unless that is NULL. Return: 0; what @fn returned; -errno. */
+SB_MUST_CHECK int image_each(const struct sb_dirs *d, int (*fn)(void *arg, const struct image *i),
+			     void (*broken)(void *arg, const char *text), void *arg,
+			     struct sb_err *err);
 /* @layer: the layer's file, too. Return: 0; -errno. */
 SB_MUST_CHECK int image_record_remove(const struct sb_dirs *d, const struct image *i, bool layer,
 				      struct sb_err *err);

@@ -11,6 +11,12 @@
  *   fd 3   the result: struct image_result, written once
  *   fd 4   spool: an empty file, read-write
  *
+ *   sendbox-imgfs --tar MAX_BYTES   (the way back: the reader of erofs files is there)
+ *
+ *   fd 0   an erofs file
+ *   fd 1   its layer archive
+ *   fd 3   the result
+ *
  * What comes back is believed for messages and counts alone; the file is hashed by the parent.
  */
 #include "base/mem.h"

@@ -62,6 +62,9 @@ SB_MUST_CHECK int image_get(const struct sb_dirs *d, const struct image_want *w,
  */
 SB_MUST_CHECK int image_layer_from_tar(const struct sb_dirs *d, int fd, uint64_t max_bytes,
 				       struct sb_plan_layer *ret, struct sb_err *err);
+/* The way back: the layer as an archive with OCI whiteouts, written to @out. Return: as image_get; -EFBIG. */
+SB_MUST_CHECK int image_layer_to_tar(const struct sb_dirs *d, const struct sb_plan_layer *l, int out,
+				     uint64_t max_bytes, struct sb_err *err);
 void image_layer_done(struct sb_plan_layer *l);
 
 /* Cache: <cache>/layers/<sha256>.erofs (0400) and one record beside it with dev, ino, size, ctime.

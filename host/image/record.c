@@ -128,6 +128,39 @@ int image_record_load(const struct sb_dirs *d, const char *digest, struct image 
 	return 0;
 }
 
+int image_each(const struct sb_dirs *d, int (*fn)(void *arg, const struct image *i),
+	       void (*broken)(void *arg, const char *text), void *arg, struct sb_err *err)
+{
+	sb_autofd int dir = -1;
+	const struct dirent *e;
+	DIR *list;
+	int r = image_dir_open(d, "images", &dir, err);
+
+	if (r < 0)
+		return r;
+	list = fdopendir(dir);
+	if (!list)
+		return sb_err_set(err, -errno, "%s/images: %s", d->cache, strerror(errno));
+	(void)sb_fd_take(&dir);
+	while (r == 0 && (e = readdir(list)) != NULL) {
+		SB_CLEANUP(image_done) struct image i = { 0 };
+		struct sb_err why = { 0 };
+		char digest[72];
+
+		if (strlen(e->d_name) != 69 || strcmp(e->d_name + 64, ".json") != 0)
+			continue;
+		(void)snprintf(digest, sizeof(digest), "sha256:%.64s", e->d_name);
+		if (!image_digest_ok(digest))
+			continue;
+		if (image_record_load(d, digest, &i, &why) == 0)
+			r = fn(arg, &i);
+		else if (why.code && broken)
+			broken(arg, why.text);
+	}
+	(void)closedir(list);
+	return r;
+}
+
 int image_record_save(const struct sb_dirs *d, const struct image *i, struct sb_err *err)
 {
 	auto_json json_t *j = NULL;

@@ -47,6 +47,8 @@ static int open_blob(const struct image_blobs *b, const struct oci_blob *want, i
 	char name[100];
 	struct stat st;
 
+	if (b->archive)
+		return image_archive_blob(b->archive, want, ret, err);
 	(void)snprintf(name, sizeof(name), "%s%.64s", b->layout ? "blobs/sha256/" : "",
 		       want->digest + 7);
 	fd = openat(b->dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -137,9 +139,9 @@ static int feed_blob(struct feed *f, int fd, const struct oci_blob *want, struct
 	return compare(want, sha, err);
 }
 
-static int make_layer(const struct sb_dirs *d, const struct image_want *w,
-		      const struct image_blobs *blobs, const struct oci_manifest *m,
-		      struct sb_plan_layer *ret, struct sb_err *err)
+int image_make_layer(const struct sb_dirs *d, const struct image_want *w,
+		     const struct image_blobs *blobs, const struct oci_manifest *m, size_t first,
+		     size_t n, bool keep, struct sb_plan_layer *ret, struct sb_err *err)
 {
 	image_autobuild struct image_build *b = NULL;
 	sb_autofree uint8_t *buf = malloc(PIECE);
@@ -149,9 +151,9 @@ static int make_layer(const struct sb_dirs *d, const struct image_want *w,
 
 	if (!buf)
 		return sb_err_set(err, -ENOMEM, "out of memory");
-	r = image_build_start(d, false, 0, &b, err);
+	r = image_build_start(d, keep, 0, &b, err);
 	f.b = b;
-	for (size_t i = 0; r == 0 && i < m->n_layers; i++) {
+	for (size_t i = first; r == 0 && i < first + n; i++) {
 		sb_autofd int fd = -1;
 
 		r = open_blob(blobs, &m->layers[i], &fd, err);
@@ -183,7 +185,7 @@ int image_make(const struct sb_dirs *d, const struct image_want *w, const struct
 				     err);
 	if (r < 0)
 		return r;
-	r = make_layer(d, w, b, m, &ret->layer, err);
+	r = image_make_layer(d, w, b, m, 0, m->n_layers, false, &ret->layer, err);
 	if (r < 0) {
 		oci_config_done(&c);
 		return r;

@@ -1,9 +1,9 @@
 /*
- * sendbox-imgfs - the read-only layers of one session, for the namespace runtime
+ * sendbox-imgfs - the read-only layers of one session, for the namespace runtime; or one layer as an archive
  *
  * fd 3: a stream socket on which the guest's first process hands over /dev/fuse of the mount it
  * made, in one message. --layer FD (lowest first), --owner UID:GID. The jail is entered before the
- * first byte of a layer is read.
+ * first byte of a layer is read. --tar MAX_BYTES: see image/helper.h.
  */
 #include <errno.h>
 #include <limits.h>
@@ -21,6 +21,7 @@
 #include "base/num.h"
 #include "imgfs.h"
 #include "imgfs.syscalls.h"
+#include "layer_out.h"
 #include "os/jail.h"
 
 #define CONN_FD 3
@@ -162,6 +163,8 @@ int main(int argc, char **argv)
 	int r;
 
 	sb_log_init("sendbox-imgfs");
+	if (argc == 3 && strcmp(argv[1], "--tar") == 0)
+		return imgfs_tar(argv[2]);
 	r = parse(argc, argv, &c, &err);
 	if (r == 0) {
 		r = signal(SIGPIPE, SIG_IGN) == SIG_ERR ? -errno : run(&c, &err);

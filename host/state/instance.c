@@ -14,7 +14,7 @@
 #define COLUMNS                                                                                    \
 	"id, name, agent, workspace, runtime, upper, layers, image, argv, options, session, "      \
 	"plan_sha256, config_sha256, status, cpus, memory_bytes, exit_code, created_s, started_s, " \
-	"stopped_s"
+	"stopped_s, base"
 
 bool instance_name_ok(const char *name)
 {
@@ -53,6 +53,7 @@ static void free_strings(struct instance *i)
 	free(i->image);
 	free(i->argv);
 	free(i->options);
+	free(i->base);
 }
 
 void instance_done(struct instance *i)
@@ -89,6 +90,11 @@ static int read_row(struct state *s, sqlite3_stmt *st, struct instance *i)
 			instance_done(i);
 			return -ENOMEM;
 		}
+	}
+	i->base = text(st, 20);
+	if (!i->base && sqlite3_column_type(st, 20) != SQLITE_NULL) {
+		instance_done(i);
+		return -ENOMEM;
 	}
 	blob(st, 10, i->session, sizeof(i->session));
 	blob(st, 11, i->plan_sha256, sizeof(i->plan_sha256));
@@ -225,9 +231,9 @@ static int insert(struct state *s, const struct instance *w, int64_t *ret, struc
 	int r = state_prepare(s,
 			      "INSERT INTO instances(name, agent, workspace, runtime, upper, layers, "
 			      "image, argv, options, session, plan_sha256, config_sha256, status, cpus, "
-			      "memory_bytes, exit_code, created_s, started_s, stopped_s) VALUES(?1, ?2, "
-			      "?3, ?4, ?5, ?6, ?7, ?8, ?9, zeroblob(16), zeroblob(32), ?10, 2, ?11, ?12, "
-			      "-1, ?13, ?13, 0)",
+			      "memory_bytes, exit_code, created_s, started_s, stopped_s, base) VALUES(?1, ?2, "
+			      "?3, ?4, ?5, ?6, ?7, ?8, ?9, zeroblob(16), zeroblob(32), ?10, ?14, ?11, "
+			      "?12, -1, ?13, ?13, 0, ?15)",
 			      &st, err);
 
 	if (r < 0)
@@ -245,6 +251,8 @@ static int insert(struct state *s, const struct instance *w, int64_t *ret, struc
 	(void)sqlite3_bind_int64(st, 11, w->cpus);
 	(void)sqlite3_bind_int64(st, 12, (int64_t)w->memory_bytes);
 	(void)sqlite3_bind_int64(st, 13, now);
+	(void)sqlite3_bind_int(st, 14, w->status ? (int)w->status : INSTANCE_STARTING);
+	bind(st, 15, w->base);
 	r = state_done(s, st, err);
 	if (r == 0)
 		*ret = sqlite3_last_insert_rowid(s->db);
@@ -354,6 +362,60 @@ int instance_claim(struct state *s, const struct instance *want, bool *ret_resum
 	return 0;
 }
 
+int instance_hold(struct state *s, const char *name, struct instance *ret, int *ret_lock,
+		  struct sb_err *err)
+{
+	struct instance i = { 0 };
+	sb_autofd int lock = -1;
+	int r = instance_get(s, name, &i, err);
+
+	if (r < 0)
+		return r;
+	if (i.status == INSTANCE_RUNNING || i.status == INSTANCE_STARTING)
+		r = sb_err_set(err, -EBUSY, "instance \"%s\" runs; end it first: sendbox stop %s", name, name);
+	if (r == 0) {
+		r = state_lock(s, i.id, &lock);
+		if (r < 0)
+			(void)sb_err_set(err, r, "instance \"%s\" %s", name,
+					 r == -EBUSY ? "is in use" : "has no files any more: sendbox rm");
+	}
+	if (r < 0) {
+		instance_done(&i);
+		return r;
+	}
+	*ret = i;
+	*ret_lock = sb_fd_take(&lock);
+	return 0;
+}
+
+int instance_add(struct state *s, const struct instance *want, struct sb_err *err)
+{
+	struct instance row = *want;
+	struct instance there = { 0 };
+	int64_t id = 0;
+	int r;
+
+	if (!want->name || !instance_name_ok(want->name))
+		return bad_name(want->name ? want->name : "", err);
+	row.status = INSTANCE_STOPPED;
+	r = state_begin(s, err);
+	if (r < 0)
+		return r;
+	r = find(s, want->name, &there, err);
+	instance_done(&there);
+	r = r == 0 ? sb_err_set(err, -EEXIST, "there is an instance \"%s\" already: take another --name",
+				want->name)
+	    : r == -ENOENT ? insert(s, &row, &id, err)
+			   : r;
+	if (r == 0)
+		r = make_dir(s, id, err);
+	if (r == 0)
+		r = state_commit(s, err);
+	if (r < 0)
+		state_rollback(s);
+	return r;
+}
+
 /* ---- changes ---- */
 
 static int changed_one(struct state *s, sqlite3_stmt *st, int64_t id, struct sb_err *err)
@@ -385,8 +447,8 @@ int instance_made(struct state *s, int64_t id, const struct instance *made, stru
 {
 	sb_autostmt sqlite3_stmt *st = NULL;
 	int r = state_prepare(s, "UPDATE instances SET runtime = ?2, upper = ?3, layers = ?4, image = ?5, "
-				 "workspace = ?6, cpus = ?7, memory_bytes = ?8, config_sha256 = ?9 "
-				 "WHERE id = ?1", &st, err);
+				 "workspace = ?6, cpus = ?7, memory_bytes = ?8, config_sha256 = ?9, "
+				 "base = ?10, options = coalesce(?11, options) WHERE id = ?1", &st, err);
 
 	if (r < 0)
 		return r;
@@ -399,6 +461,8 @@ int instance_made(struct state *s, int64_t id, const struct instance *made, stru
 	(void)sqlite3_bind_int64(st, 7, made->cpus);
 	(void)sqlite3_bind_int64(st, 8, (int64_t)made->memory_bytes);
 	(void)sqlite3_bind_blob(st, 9, made->config_sha256, 32, SQLITE_TRANSIENT);
+	bind(st, 10, made->base);
+	bind(st, 11, made->options);
 	return changed_one(s, st, id, err);
 }
 

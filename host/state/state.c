@@ -25,11 +25,14 @@ static const char schema[] =
 	" config_sha256 BLOB NOT NULL CHECK(length(config_sha256) = 32),"
 	" status INTEGER NOT NULL CHECK(status BETWEEN 1 AND 4), cpus INTEGER NOT NULL,"
 	" memory_bytes INTEGER NOT NULL, exit_code INTEGER NOT NULL, created_s INTEGER NOT NULL,"
-	" started_s INTEGER NOT NULL, stopped_s INTEGER NOT NULL) STRICT;"
+	" started_s INTEGER NOT NULL, stopped_s INTEGER NOT NULL, base TEXT) STRICT;"
 	"CREATE TABLE environments(key BLOB PRIMARY KEY CHECK(length(key) = 32), agent TEXT,"
 	" base TEXT, layers BLOB NOT NULL CHECK(length(layers) % 32 = 0), bytes INTEGER NOT NULL,"
 	" built_s INTEGER NOT NULL, used_s INTEGER NOT NULL) STRICT;"
-	"PRAGMA user_version = 1;";
+	"PRAGMA user_version = 2;";
+/* what later versions added */
+static const char from_1[] = "ALTER TABLE instances ADD COLUMN base TEXT;"
+			     "PRAGMA user_version = 2;";
 
 static int code_of(int rc)
 {
@@ -126,18 +129,18 @@ static int version(struct state *s, int *ret, struct sb_err *err)
 	return 0;
 }
 
-/* A new file gets its tables; of two at once the second one finds them. */
+/* A new file gets its tables, an older one what it lacks; of two at once the second one finds them. */
 static int upgrade(struct state *s, struct sb_err *err)
 {
 	int v = 0;
 	int r = version(s, &v, err);
 
-	if (r == 0 && v == 0) {
+	if (r == 0 && v >= 0 && v < STATE_SCHEMA) {
 		r = state_begin(s, err);
 		if (r == 0)
 			r = version(s, &v, err);
-		if (r == 0 && v == 0)
-			r = exec(s, schema, err);
+		if (r == 0 && (v == 0 || v == 1))
+			r = exec(s, v == 0 ? schema : from_1, err);
 		if (r == 0)
 			r = state_commit(s, err);
 		else

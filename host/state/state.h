@@ -36,7 +36,8 @@ struct instance { /* owned strings, NULL where unknown */
 	char *layers;     /* JSON list of sha256, lowest first: what it was made from */
 	char *image;      /* reference and digest, for people */
 	char *argv;       /* JSON list: command of the last start */
-	char *options;    /* JSON object: options of the first start, used again at resume */
+	char *options;    /* JSON list of words: options of the starts, used again at resume */
+	char *base;       /* JSON object: what lies beneath, see host/cli/instance_base.h */
 	uint8_t session[16]; /* of the last start */
 	uint8_t plan_sha256[32];
 	uint8_t config_sha256[32];
@@ -53,8 +54,8 @@ void instance_done(struct instance *i);
  * other processes are closed. @want: argv alone counts when it is resumed. Return: 0; -EBUSY (runs: text offers attach); -EINVAL (name). */
 SB_MUST_CHECK int instance_claim(struct state *s, const struct instance *want, bool *ret_resumed,
 				 struct instance *ret, int *ret_lock, struct sb_err *err);
-/* What a claimed instance was made of: runtime, upper, layers, image, workspace, cpus, memory_bytes,
- * config_sha256 of @made. */
+/* What a claimed instance was made of: runtime, upper, layers, base, image, workspace, cpus,
+ * memory_bytes, config_sha256 of @made; options where it has some. */
 SB_MUST_CHECK int instance_made(struct state *s, int64_t id, const struct instance *made,
 				struct sb_err *err);
 SB_MUST_CHECK int instance_started(struct state *s, int64_t id, const uint8_t session[16],
@@ -64,6 +65,15 @@ SB_MUST_CHECK int instance_get(struct state *s, const char *name, struct instanc
 			       struct sb_err *err); /* -ENOENT with near names */
 SB_MUST_CHECK int instance_each(struct state *s, int (*fn)(void *arg, const struct instance *i),
 				void *arg, struct sb_err *err); /* newest first */
+/* Keep it from being started: until @ret_lock (owned) is closed a start is refused.
+ * Return: 0; -EBUSY: it runs, or somebody else has it; -ENOENT; -errno. */
+SB_MUST_CHECK int instance_hold(struct state *s, const char *name, struct instance *ret, int *ret_lock,
+				struct sb_err *err);
+/* A new one that was not started yet: name, agent, layers, base, image and options of @want.
+ * Return: 0; -EEXIST; -EINVAL (name); -errno. */
+SB_MUST_CHECK int instance_add(struct state *s, const struct instance *want, struct sb_err *err);
+/* Directories that no row names: what killed starts, removals and imports left. @n: counted up. */
+SB_MUST_CHECK int instance_gc(struct state *s, size_t *n, struct sb_err *err);
 /* Row and files go; -EBUSY when it runs. */
 SB_MUST_CHECK int instance_remove(struct state *s, const char *name, struct sb_err *err);
 /* The same for the holder of its lock, without a look whether it runs. */

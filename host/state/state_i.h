@@ -5,7 +5,7 @@
 
 #include "state.h"
 
-#define STATE_SCHEMA 1 /* user_version */
+#define STATE_SCHEMA 2 /* user_version */
 
 struct state {
 	sqlite3 *db;

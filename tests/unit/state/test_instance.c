@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <sys/file.h>
@@ -294,6 +295,77 @@ TEST(newer)
 	(void)sqlite3_close(db);
 	CHECK_EQ(state_open(&p.d, &s, &err), -EPROTO);
 	CHECK(strstr(err.text, "newer") != NULL);
+	place_done(&p);
+}
+
+TEST(older)
+{
+	struct place p;
+	struct state *s = NULL;
+	struct sb_err err = { 0 };
+	struct instance got = { 0 };
+	sqlite3 *db = NULL;
+	char path[128];
+	int lock = -1;
+
+	place_make(&p);
+	CHECK_EQ(state_open(&p.d, &s, &err), 0);
+	CHECK_EQ(claim(s, "a", &lock, &err), 0);
+	(void)close(lock);
+	(void)state_close(s);
+	s = NULL;
+	(void)snprintf(path, sizeof(path), "%s/state.db", p.state);
+	CHECK_EQ(sqlite3_open(path, &db), SQLITE_OK);
+	CHECK_EQ(sqlite3_exec(db, "ALTER TABLE instances DROP COLUMN base; PRAGMA user_version = 1", NULL, NULL,
+			      NULL), SQLITE_OK);
+	(void)sqlite3_close(db);
+	CHECK_EQ(state_open(&p.d, &s, &err), 0);
+	CHECK_EQ(instance_get(s, "a", &got, &err), 0);
+	CHECK(got.base == NULL);
+	instance_done(&got);
+	(void)state_close(s);
+	place_done(&p);
+}
+
+TEST(added)
+{
+	struct place p;
+	struct state *s = NULL;
+	struct sb_err err = { 0 };
+	struct instance want = { .name = (char *)(uintptr_t)"in", .layers = (char *)(uintptr_t)"[]",
+				 .base = (char *)(uintptr_t)"{}" };
+	struct instance got = { 0 };
+	char path[160];
+	size_t n = 0;
+	int lock = -1;
+	int other = -1;
+
+	place_make(&p);
+	CHECK_EQ(state_open(&p.d, &s, &err), 0);
+	CHECK_EQ(instance_add(s, &want, &err), 0);
+	CHECK_EQ(instance_add(s, &want, &err), -EEXIST);
+	want.name = (char *)(uintptr_t)"../in";
+	CHECK_EQ(instance_add(s, &want, &err), -EINVAL);
+	CHECK_EQ(instance_hold(s, "in", &got, &lock, &err), 0);
+	CHECK_EQ(got.status, INSTANCE_STOPPED);
+	CHECK_STR(got.base, "{}");
+	instance_done(&got);
+	CHECK_EQ(instance_hold(s, "in", &got, &other, &err), -EBUSY);
+	CHECK_EQ(claim(s, "in", &other, &err), -EBUSY);
+	CHECK_EQ(instance_remove(s, "in", &err), -EBUSY);
+	(void)close(lock);
+	CHECK_EQ(claim(s, "in", &lock, &err), 1);
+	CHECK_EQ(instance_hold(s, "in", &got, &other, &err), -EBUSY);
+	/* folders without a row go, others stay */
+	(void)snprintf(path, sizeof(path), "%s/instances/77", p.state);
+	CHECK_EQ(mkdir(path, 0700), 0);
+	CHECK_EQ(instance_gc(s, &n, &err), 0);
+	CHECK_EQ(n, 1);
+	CHECK(access(path, F_OK) < 0);
+	(void)close(lock);
+	CHECK_EQ(claim(s, "in", &lock, &err), 1);
+	(void)close(lock);
+	(void)state_close(s);
 	place_done(&p);
 }
 
