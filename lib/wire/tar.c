@@ -223,3 +223,11 @@ int sb_tar_end(const struct sb_tar *t, struct sb_err *err)
 						 "cut off in the middle of an entry" :
 						 "cut off: there is no end marker");
 }
+
+bool sb_tar_between(const struct sb_tar *t)
+{
+	for (size_t i = 0; i < TAR_N_TEXTS; i++)
+		if (t->texts[i].p)
+			return false;
+	return t->state == TAR_HEADER && t->have == 0;
+}

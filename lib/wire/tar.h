@@ -67,5 +67,7 @@ static inline void sb_tar_freep(struct sb_tar **t)
 SB_MUST_CHECK int sb_tar_push(struct sb_tar *t, const uint8_t *p, size_t len, struct sb_err *err);
 /* No more bytes come. Return: 0; -EBADMSG: in the middle of something, or no end marker. */
 SB_MUST_CHECK int sb_tar_end(const struct sb_tar *t, struct sb_err *err);
+/* Whether the last entry is whole and nothing of another one came: all there is without an end marker. */
+bool sb_tar_between(const struct sb_tar *t);
 
 #endif

@@ -99,6 +99,19 @@ TEST(one_layer)
 			"/b/c/f 100644 1 5\n/b/h 100644 2 1\n/l 120777 1 10 > /etc/../..\n");
 }
 
+/* umoci insert writes such; where a digest vouches for the bytes it is whole, else it may be cut off. */
+TEST(no_end_marker)
+{
+	start();
+	tar_file(&t[0], "f", "abc");
+	CHECK_EQ(run_limited(IMAGE_MODE_IMAGE, 1, &image_limits_default), 0);
+	CHECK_EQ(run_limited(IMAGE_MODE_LAYER, 1, &image_limits_default), -EBADMSG);
+	CHECK(strstr(err.text, "no end marker"));
+	t[0].len -= 400;
+	CHECK_EQ(run_limited(IMAGE_MODE_IMAGE, 1, &image_limits_default), -EBADMSG);
+	CHECK(strstr(err.text, "middle of an entry"));
+}
+
 TEST(whiteouts)
 {
 	start();
