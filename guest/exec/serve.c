@@ -673,7 +673,9 @@ static int write_back(const struct serve *s)
 		if (fd >= 0 && syncfs(fd) < 0)
 			sb_log("writing back %s: %s", s->plan->mounts[i].guest, strerror(errno));
 	}
-	if (s->plan->upper.kind != SB_UPPER_TMPFS) {
+	/* of namespaces it is a folder on the host: what is in the cache is there, and syncfs would
+	 * write out everything that anybody has in that file system */
+	if (s->env->vm && s->plan->upper.kind != SB_UPPER_TMPFS) {
 		sb_autofd int fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 		if (fd < 0 || syncfs(fd) < 0) { /* then there is no BYE, and the session has failed */
@@ -697,7 +699,7 @@ static void finish(struct serve *s)
 	s->relay = sb_net_relay_free(s->relay);
 	if (s->status == 0) {
 		/* in a namespace those that are not served are the host's own file systems */
-		if (s->env->vm || s->env->n_pumps > 0 || s->plan->upper.kind == SB_UPPER_DIR)
+		if (s->env->vm || s->env->n_pumps > 0)
 			s->status = write_back(s);
 		if (s->status == 0)
 			send_ctl(s, &bye);

@@ -63,8 +63,9 @@ static int mount_layer(size_t i, int *ret, struct sb_err *err)
 static int mount_upper(bool read_only, int *ret, struct sb_err *err)
 {
 	char dev[32] = "";
+	/* a new disk is zeroes: no thread need write them into its tables */
 	const struct sb_mnt_opt opts[] = { { "source", dev }, { "errors", "remount-ro" },
-					   { "discard", NULL } };
+					   { "discard", NULL }, { "noinit_itable", NULL } };
 	uint64_t attrs = SB_MNT_SAFE | MOUNT_ATTR_NOATIME | (read_only ? MOUNT_ATTR_RDONLY : 0);
 	int e = find("upper", dev, sizeof(dev), err);
 

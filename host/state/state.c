@@ -16,6 +16,7 @@
 #include "base/num.h"
 
 #define BUSY_MS 10000
+#define LOG_PAGES "64" /* of state.db-wal: what the first of those that open it reads again */
 
 static const char schema[] =
 	"CREATE TABLE instances(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE,"
@@ -206,7 +207,11 @@ int state_open(const struct sb_dirs *d, struct state **ret, struct sb_err *err)
 	    SQLITE_OK)
 		return state_fail(s, "open", err);
 	(void)sqlite3_busy_timeout(s->db, BUSY_MS);
+	/* A start opens it several times. Each close would write the log back and remove it, each
+	 * next change make it anew: five times waiting for the disk instead of once. */
+	(void)sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, (int *)NULL);
 	r = exec(s, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+		    "PRAGMA wal_autocheckpoint = " LOG_PAGES ";"
 		    "PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;", err);
 	if (r == 0)
 		r = upgrade(s, err);
