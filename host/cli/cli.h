@@ -30,6 +30,7 @@ int cmd_attach(int argc, char **argv);
 int cmd_stop(int argc, char **argv);
 int cmd_logs(int argc, char **argv);
 int cmd_exec(int argc, char **argv);
+int cmd_cp(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_import(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);

@@ -144,9 +144,9 @@ static const struct {
 	const char *sub;         /* NULL: the operand stands at once */
 	void (*names)(void);
 } operands[] = {
+	{ "cp", NULL, instances },
 	{ "attach", NULL, instances },
 	{ "exec", NULL, instances },
-	{ "export", NULL, instances },
 	{ "logs", NULL, instances },
 	{ "stop", NULL, instances },
 	{ "rm", NULL, instances },

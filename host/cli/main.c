@@ -84,6 +84,7 @@ static const struct command commands[] = {
 	{ "stop", cmd_stop, "end the sessions of instances" },
 	{ "rm", cmd_rm, "remove instances" },
 	{ "rename", cmd_rename, "give an instance another name" },
+	{ "cp", cmd_cp, "copy files out of a running instance, or into it" },
 	{ "export", cmd_export, "write an instance to an archive" },
 	{ "import", cmd_import, "make an instance of such an archive" },
 	{ "prune", cmd_prune, "remove instances that were not used for a while" },
