@@ -107,6 +107,7 @@ TEST(no_end_marker)
 	CHECK_EQ(run_limited(IMAGE_MODE_IMAGE, 1, &image_limits_default), 0);
 	CHECK_EQ(run_limited(IMAGE_MODE_LAYER, 1, &image_limits_default), -EBADMSG);
 	CHECK(strstr(err.text, "no end marker"));
+	err = (struct sb_err){ 0 };
 	t[0].len -= 400;
 	CHECK_EQ(run_limited(IMAGE_MODE_IMAGE, 1, &image_limits_default), -EBADMSG);
 	CHECK(strstr(err.text, "middle of an entry"));
