@@ -490,6 +490,7 @@ int cmd_cache(int argc, char **argv)
 	if (argc == 0 || verb[0] == '-')
 		return usage(argc > 0 && strcmp(verb, "--help") == 0 ? stdout : stderr,
 			     argc > 0 && strcmp(verb, "--help") == 0 ? SB_EXIT_OK : SB_EXIT_USAGE);
+	cli_options_first(options, SB_ARRAY_LEN(options), argc - 1, argv + 1);
 	while ((id = cli_options_next(options, SB_ARRAY_LEN(options), argc - 1, argv + 1, &at,
 				      &value, &dashes, &err)) > 0) {
 		if (id == OPT_HELP)

@@ -88,7 +88,7 @@ static int no_agent(const struct cli_dirs *d, const char *name, struct sb_err *e
 	char near[65];
 
 	agent_names(d->d.config, name, list, sizeof(list), near);
-	return sb_err_set(err, -ENOENT, "no agent \"%.60s\"%s%s%s; there are: %.700s", name,
+	return sb_err_set(err, -EINVAL, "no agent \"%.60s\"%s%s%s; there are: %.700s", name,
 			  near[0] ? "; did you mean " : "", near, near[0] ? "?" : "", list);
 }
 
@@ -98,7 +98,7 @@ static int load(const struct cli_dirs *d, const char *name, struct agent **ret, 
 	int r = agent_name_ok(name) ? agent_load(d->d.config, name, ret, &p) : -ENOENT;
 
 	if (r == -EBADMSG)
-		(void)sb_err_set(err, r, "the definition of %.60s is refused; sendbox config list "
+		r = sb_err_set(err, -EINVAL, "the definition of %.60s is refused; sendbox config list "
 					 "--agent %.60s says why", name, name);
 	problems_done(&p);
 	return r == -ENOENT ? no_agent(d, name, err) : r;
@@ -153,6 +153,7 @@ int cmd_edit(int argc, char **argv)
 	int id;
 	int r = 0;
 
+	cli_options_first(options, SB_ARRAY_LEN(options), argc, argv);
 	while (r == 0 && (id = cli_options_next(options, SB_ARRAY_LEN(options), argc, argv, &at, &value,
 						&dashes, &err)) != 0)
 		r = id < 0 ? id : take(&e, id, value, &err);

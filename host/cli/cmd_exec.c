@@ -355,12 +355,13 @@ int cmd_exec(int argc, char **argv)
 		{ "cwd", 'w', "DIR", "working directory in the sandbox", 2 },
 		{ "env", 'e', "NAME[=VALUE]", "set a variable, or pass the caller's on", 3 },
 		{ "interactive", 'i', NULL, "use a terminal (default when stdin and stdout are one)", 4 },
+		{ "tty", 't', NULL, "the same as --interactive", 4 },
 		{ "no-tty", 'T', NULL, "use none", 5 },
 		{ "help", 'h', NULL, "this text", VERB_HELP },
 	};
 	static const struct verb v = { "sendbox exec [options] NAME -- PROGRAM [ARG...]",
 				       "Run one more program in a running instance.", table,
-				       SB_ARRAY_LEN(table), take };
+				       SB_ARRAY_LEN(table), take, true };
 	static struct exec_options o = { .w = { .tty = -1, .io = { -1, -1, -1 } } };
 	struct instances *in;
 	struct sb_err err = { 0 };
@@ -370,9 +371,14 @@ int cmd_exec(int argc, char **argv)
 
 	if (k != 0)
 		return k == VERB_DONE ? SB_EXIT_OK : SB_EXIT_USAGE;
-	if (at < argc) {
+	if (at < argc) { /* options may stand on both sides of the name */
+		int more = 0;
+
 		o.w.name = argv[at++];
-		at += at < argc && strcmp(argv[at], "--") == 0;
+		k = verb_options(&v, &o, argc - at, argv + at, &more);
+		if (k != 0)
+			return k == VERB_DONE ? SB_EXIT_OK : SB_EXIT_USAGE;
+		at += more;
 	}
 	if (at >= argc) {
 		cli_error("write: %s", v.usage);

@@ -13,6 +13,7 @@ struct verb { /* one command's options and operands, parsed */
 	size_t n_table;
 	/* Take one option. Return: 0; -EINVAL with text. */
 	int (*take)(void *arg, int id, const char *value, struct sb_err *err);
+	bool program; /* words of a program follow: options stop at the first operand */
 };
 #define VERB_HELP 1 /* id of --help in every table */
 #define VERB_DONE 1

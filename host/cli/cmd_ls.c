@@ -13,6 +13,7 @@
 #include "base/num.h"
 #include "cmd_instance.h"
 #include "plan_show.h"
+#include "term.h"
 #include "run_agent_i.h"
 
 static const char json_help[] = "print one JSON object an instance a line";
@@ -101,7 +102,14 @@ struct listing {
 	bool json;
 	bool any;
 	bool names;
+	size_t width; /* of a line; without a terminal there is no end to it */
 };
+
+/* No layer of an image lies below, and no folder was named. */
+static bool is_host(const struct instance *i)
+{
+	return i->layers && strcmp(i->layers, "[]") == 0;
+}
 
 static void list_json(const struct listing *l, const struct instance *i)
 {
@@ -114,12 +122,13 @@ static void list_json(const struct listing *l, const struct instance *i)
 
 	sb_hex_write(i->session, 16, session);
 	sb_hex_write(i->plan_sha256, 32, plan);
-	o = json_pack("{s:s,s:s?,s:s,s:s?,s:s?,s:s?,s:o?,s:s,s:s,s:I,s:I,s:I,s:I,s:o,s:I,s:o?}", "name", i->name,
+	o = json_pack("{s:s,s:s?,s:s,s:s?,s:s?,s:s?,s:o?,s:s,s:s,s:I,s:o,s:I,s:I,s:o,s:I,s:o?}", "name", i->name,
 		      "agent", i->agent, "status", instance_status_name(i->status), "workspace",
-		      i->workspace, "runtime", i->runtime, "image", i->image, "layers", layers, "session",
+		      i->workspace, "runtime", i->runtime, "image",
+		      i->image ? i->image : is_host(i) ? "host" : NULL, "layers", layers, "session",
 		      session, "plan_sha256", plan, "cpus", (json_int_t)i->cpus, "memory_bytes",
-		      (json_int_t)i->memory_bytes, "created", (json_int_t)i->created_s, "started",
-		      (json_int_t)i->started_s, "exit_code",
+		      i->memory_bytes ? json_integer((json_int_t)i->memory_bytes) : json_null(), "created",
+		      (json_int_t)i->created_s, "started", (json_int_t)i->started_s, "exit_code",
 		      i->exit_code < 0 ? json_null() : json_integer(i->exit_code), "size_bytes",
 		      (json_int_t)size_of(l->in->s, i->id), "options", options);
 	s = o ? json_dumps(o, JSON_COMPACT) : NULL;
@@ -127,6 +136,34 @@ static void list_json(const struct listing *l, const struct instance *i)
 		(void)puts(s);
 	free(s);
 	json_decref(o);
+}
+
+/* What is left of a line of the terminal: the end of a path says more than its beginning. */
+static void list_workspace(const struct listing *l, const char *path)
+{
+	const size_t before = 79;
+	size_t room = l->width > before + 10 ? l->width - before : 10;
+	size_t n = strlen(path);
+
+	if (n > room) {
+		path += n - room + 3;
+		while (((unsigned char)*path & 0xc0) == 0x80)
+			path++;
+		printf("...");
+	}
+	plan_put(stdout, path);
+	(void)putchar('\n');
+}
+
+static void list_narrow(struct listing *l, const struct instance *i, const char *age, const char *size)
+{
+	const char *rest[] = { instance_status_name(i->status), age, size, i->agent ? i->agent : "-" };
+	size_t at = (size_t)printf("%s", i->name);
+
+	for (size_t k = 0; k < SB_ARRAY_LEN(rest) && at + 1 + strlen(rest[k]) <= l->width; k++)
+		at += (size_t)printf(" %s", rest[k]);
+	(void)putchar('\n');
+	l->any = true;
 }
 
 static int list_one(void *arg, const struct instance *i)
@@ -145,18 +182,21 @@ static int list_one(void *arg, const struct instance *i)
 		list_json(l, i);
 		return 0;
 	}
+	age_text(i->created_s, age, sizeof(age));
+	size_text(size_of(l->in->s, i->id), size, sizeof(size));
+	if (l->width < 80) { /* a line each, the name whole */
+		list_narrow(l, i, age, size);
+		return 0;
+	}
 	if (!l->any)
 		printf("%-30s %-12s %-12s %-12s %6s  %s\n", "NAME", "AGENT", "STATUS", "CREATED", "SIZE",
 		       "WORKSPACE");
 	l->any = true;
 	/* the end of a long name tells it apart */
 	(void)snprintf(name, sizeof(name), "%s%s", n > 30 ? "..." : "", n > 30 ? i->name + n - 27 : i->name);
-	age_text(i->created_s, age, sizeof(age));
-	size_text(size_of(l->in->s, i->id), size, sizeof(size));
 	printf("%-30s %-12.12s %-12s %-12s %6s  ", name, i->agent ? i->agent : "-",
 	       instance_status_name(i->status), age, size);
-	plan_put(stdout, i->workspace ? i->workspace : "-");
-	(void)putchar('\n');
+	list_workspace(l, i->workspace ? i->workspace : "-");
 	return 0;
 }
 
@@ -175,13 +215,16 @@ int cmd_ls(int argc, char **argv)
 {
 	static const struct cli_option table[] = {
 		{ "json", 0, NULL, json_help, 2 },
-		{ "names", 0, NULL, "print the names alone", 3 },
+		{ "names", 'q', NULL, "print the names alone", 3 },
+		{ "all", 'a', NULL, "what it does anyway: all are listed", 4 },
 		{ "help", 'h', NULL, "this text", VERB_HELP },
 	};
 	static const struct verb v = { "sendbox ls [options]", "List the instances, newest first.", table,
 				       SB_ARRAY_LEN(table), take_ls };
-	struct listing l = { 0 };
+	struct listing l = { .width = SIZE_MAX };
 	struct sb_err err = { 0 };
+	uint16_t rows;
+	uint16_t cols;
 	int at = 0;
 	int k = verb_options(&v, &l, argc, argv, &at);
 
@@ -190,6 +233,10 @@ int cmd_ls(int argc, char **argv)
 	if (at < argc) {
 		cli_error("ls takes no names; sendbox ls --help");
 		return SB_EXIT_USAGE;
+	}
+	if (isatty(STDOUT_FILENO)) {
+		cli_term_size(STDOUT_FILENO, &rows, &cols);
+		l.width = cols;
 	}
 	if (instances_open(&l.in) < 0)
 		return SB_EXIT_INTERNAL;
@@ -226,8 +273,8 @@ static int collect(void *arg, const struct instance *i)
 	return n->name[n->n] ? (n->n++, 0) : -ENOMEM;
 }
 
-/* Return: exit status. */
-static int remove_named(struct instances *in, const char *name, bool json)
+/* @status: of them all; what is lost once stays so. */
+static void remove_named(int *status, struct instances *in, const char *name, bool json)
 {
 	struct sb_err err = { 0 };
 	int k = instance_remove(in->s, name, &err);
@@ -244,8 +291,9 @@ static int remove_named(struct instances *in, const char *name, bool json)
 		printf("{\"removed\":\"%s\"}\n", name);
 	else
 		printf("%s\n", name);
-	/* unknown names are told and not fatal */
-	return k < 0 && k != -ENOENT ? SB_EXIT_NO : SB_EXIT_OK;
+	/* an unknown name keeps no other one from being removed */
+	if (k < 0)
+		*status = SB_MAX(*status, SB_EXIT_NO);
 }
 
 static int take_rm(void *arg, int id, const char *value, struct sb_err *err)
@@ -253,7 +301,9 @@ static int take_rm(void *arg, int id, const char *value, struct sb_err *err)
 	bool *flags = arg;
 
 	(void)value;
-	(void)err;
+	if (id == 4)
+		return sb_err_set(err, -EINVAL, "rm never ends a session: first sendbox stop --time 0 NAME; one "
+						"that does not run needs no --force");
 	flags[id - 2] = true;
 	return 0;
 }
@@ -263,6 +313,7 @@ int cmd_rm(int argc, char **argv)
 	static const struct cli_option table[] = {
 		{ "all", 'a', NULL, "every instance that does not run", 2 },
 		{ "json", 0, NULL, json_help, 3 },
+		{ "force", 'f', NULL, "refused: sendbox stop ends a session", 4 },
 		{ "help", 'h', NULL, "this text", VERB_HELP },
 	};
 	static const struct verb v = { "sendbox rm [options] NAME...", "Remove instances with all their files.",
@@ -279,7 +330,7 @@ int cmd_rm(int argc, char **argv)
 		return k == VERB_DONE ? SB_EXIT_OK : SB_EXIT_USAGE;
 	if (at >= argc && !flags[0]) {
 		cli_error("no names; write: sendbox rm NAME..., or sendbox rm --all");
-		return SB_EXIT_NO;
+		return SB_EXIT_USAGE;
 	}
 	if (instances_open(&in) < 0)
 		return SB_EXIT_INTERNAL;
@@ -288,9 +339,9 @@ int cmd_rm(int argc, char **argv)
 		status = SB_EXIT_INTERNAL;
 	}
 	for (size_t i = 0; i < all.n; i++)
-		status |= remove_named(in, all.name[i], flags[1]);
+		remove_named(&status, in, all.name[i], flags[1]);
 	for (int i = at; i < argc && !flags[0]; i++)
-		status |= remove_named(in, argv[i], flags[1]);
+		remove_named(&status, in, argv[i], flags[1]);
 	in->s = state_close(in->s);
 	return status;
 }
@@ -392,7 +443,7 @@ int cmd_prune(int argc, char **argv)
 		else if (p.dry)
 			printf("would remove %s\n", all.name[i]);
 		else
-			status |= remove_named(in, all.name[i], p.json);
+			remove_named(&status, in, all.name[i], p.json);
 	}
 	in->s = state_close(in->s);
 	return status;

@@ -17,6 +17,8 @@ int verb_options(const struct verb *v, void *arg, int argc, char **argv, int *re
 	struct sb_err err = { 0 };
 	int at = 0;
 
+	if (!v->program)
+		cli_options_first(v->table, v->n_table, argc, argv);
 	for (;;) {
 		const char *value;
 		bool dashes;

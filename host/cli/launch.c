@@ -109,7 +109,9 @@ static void tell_before(const struct run *r)
 	char where[600];
 	char text[700];
 
-	if (r->plan->provider == SB_PROVIDER_NAMESPACE && !r->json)
+	/* a banner has said so */
+	if (r->plan->provider == SB_PROVIDER_NAMESPACE && !r->json &&
+	    !(r->l->planned && !r->opt->quiet && isatty(STDERR_FILENO)))
 		say(r, "runtime namespace shares the host's kernel: weaker than a virtual machine");
 	if (r->plan->net.mode == SB_NET_OPEN) {
 		/* of a plan that was given there is no configuration */
@@ -191,7 +193,8 @@ static int run(struct run *r, struct sb_err *err)
 	if (k == 0 && !r->done)
 		k = sb_err_set(err, -ESRCH, "the session's monitor ended unexpectedly; everything "
 					    "was cleared");
-	return k < 0 ? launch_fail(r, SB_FAIL_INTERNAL, err, k) : 0;
+	/* made from something else than what was asked for now */
+	return k < 0 ? launch_fail(r, k == -ESTALE ? SB_FAIL_USAGE : SB_FAIL_INTERNAL, err, k) : 0;
 }
 
 static void release(struct run *r)

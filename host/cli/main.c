@@ -143,7 +143,8 @@ int main(int argc, char **argv)
 		help(stdout);
 		return fflush(stdout) == 0 ? SB_EXIT_OK : SB_EXIT_INTERNAL;
 	}
-	if (strcmp(argv[1], "--version") == 0) {
+	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0 ||
+	    strcmp(argv[1], "version") == 0) {
 		printf("sendbox %s\n", SB_VERSION);
 		return fflush(stdout) == 0 ? SB_EXIT_OK : SB_EXIT_INTERNAL;
 	}

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/num.h"
 
@@ -70,6 +72,8 @@ static int unknown(const struct cli_option *table, size_t n, const char *word, s
 	return sb_err_set(err, -EINVAL, "unknown option %.100s; --help lists them", word);
 }
 
+static const char *group; /* of a word with several letters, -abc: what is still to be taken */
+static const char *group_word;
 static const struct cli_option **probe_table; /* cli_options_probe(): the next table goes there */
 static size_t *probe_n;
 
@@ -110,9 +114,20 @@ int cli_options_next(const struct cli_option *table, size_t n, int argc, char **
 		if (word[2 + len] == '=')
 			value = word + 3 + len;
 	} else {
-		o = find_letter(table, n, word[1]);
-		if (word[2] != '\0')
-			value = word + 2;
+		const char *letter = group && group_word == word ? group : word + 1;
+
+		group = NULL;
+		o = find_letter(table, n, *letter);
+		if (!o && letter > word + 1)
+			return sb_err_set(err, -EINVAL, "unknown option -%c in %.60s; --help lists them", *letter,
+					  word);
+		if (o && !o->arg && letter[1] != '\0') { /* -abc: the next one is taken at the next call */
+			group = letter + 1;
+			group_word = word;
+			return o->id;
+		}
+		if (letter[1] != '\0')
+			value = letter + 1;
 	}
 	if (!o)
 		return unknown(table, n, word, err);
@@ -132,8 +147,78 @@ int cli_options_next(const struct cli_option *table, size_t n, int argc, char **
 	return o->id;
 }
 
+/* Words that @word is together with: the value of an option that has one. */
+static int taken(const struct cli_option *table, size_t n, const char *word)
+{
+	const struct cli_option *o = NULL;
+	const char *p = word + 1;
+
+	if (word[1] == '-') {
+		o = strchr(word, '=') ? NULL : find_long(table, n, word + 2, strlen(word + 2));
+	} else {
+		while (*p && (o = find_letter(table, n, *p)) && !o->arg)
+			p++;
+		if (*p && p[1])
+			o = NULL; /* its value follows in the word */
+	}
+	return o && o->arg && o->arg[0] != '[' ? 2 : 1;
+}
+
+void cli_options_first(const struct cli_option *table, size_t n, int argc, char **argv)
+{
+	int front = 0;
+
+	for (int at = 0; at < argc && strcmp(argv[at], "--") != 0;) {
+		int words = argv[at][0] == '-' && argv[at][1] ? taken(table, n, argv[at]) : 0;
+
+		if (words == 0) {
+			at++;
+			continue;
+		}
+		for (; words > 0 && at < argc; words--, at++) {
+			char *w = argv[at];
+
+			memmove(argv + front + 1, argv + front, (size_t)(at - front) * sizeof(*argv));
+			argv[front++] = w;
+		}
+	}
+}
+
+static size_t help_width(void)
+{
+	struct winsize ws;
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) < 0 || ws.ws_col == 0)
+		return 80;
+	return SB_MAX(SB_MIN(ws.ws_col, 100U), 30U);
+}
+
+/* @text from column @at on, broken at blanks; further lines begin at column @indent. */
+static void help_text(const char *text, size_t at, size_t indent, size_t width)
+{
+	while (*text) {
+		size_t n = strcspn(text, " ");
+
+		if (at > indent && at + 1 + n > width) {
+			printf("\n%*s", (int)indent, "");
+			at = indent;
+		} else if (at > indent) {
+			(void)putchar(' ');
+			at++;
+		}
+		printf("%.*s", (int)n, text);
+		at += n;
+		text += n;
+		text += strspn(text, " ");
+	}
+	(void)putchar('\n');
+}
+
 void cli_options_help(const struct cli_option *table, size_t n)
 {
+	size_t width = help_width();
+	size_t indent = width < 70 ? 8 : 39;
+
 	for (size_t i = 0; i < n; i++) {
 		char left[64];
 
@@ -142,7 +227,11 @@ void cli_options_help(const struct cli_option *table, size_t n)
 			       table[i].letter ? ',' : ' ', table[i].name,
 			       table[i].arg && table[i].arg[0] != '[' ? " " : "",
 			       table[i].arg ? table[i].arg : "");
-		printf("  %-36s %s\n", left, table[i].help);
+		if (strlen(left) + 3 > indent)
+			printf("  %s\n%*s", left, (int)indent, "");
+		else
+			printf("  %-*s", (int)(indent - 2), left);
+		help_text(table[i].help, indent, indent, width);
 	}
 }
 
@@ -249,6 +338,7 @@ static const struct cli_option run_table[] = {
 				    "comment or file", O_SSH_AGENT },
 	{ "interactive", 'i', NULL, "use a terminal (default when stdin and stdout are one)",
 	  O_INTERACTIVE },
+	{ "tty", 't', NULL, "the same as --interactive", O_INTERACTIVE },
 	{ "separate-stderr", 0, NULL, "with a terminal: keep stderr apart", O_SEPARATE },
 	{ "json", 0, NULL, "print one JSON event a line", O_JSON },
 	{ "keep", 0, NULL, "keep the session's directory for inspection", O_KEEP },
@@ -287,7 +377,7 @@ void run_options_help(void)
 {
 	printf("usage: sendbox run [options] -- PROGRAM [ARG...]\n"
 	       "       sendbox run [options] [AGENT [ARG...]]\n\n"
-	       "Run PROGRAM, or an agent, in a sandbox of its own with the current folder inside.\n"
+	       "Run PROGRAM, or an agent, in a sandbox of its own, the current folder inside.\n"
 	       "What follows the agent's name is the agent's.\n\n");
 	cli_options_help(run_table, SB_ARRAY_LEN(run_table));
 }

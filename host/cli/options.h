@@ -25,6 +25,9 @@ struct cli_option {
 SB_MUST_CHECK int cli_options_next(const struct cli_option *table, size_t n, int argc, char **argv,
 				   int *at, const char **ret_value, bool *ret_dashes,
 				   struct sb_err *err);
+/* Move the options of @argv, with their values, to its front, so that they may stand anywhere; what stands
+ * behind "--" stays there. */
+void cli_options_first(const struct cli_option *table, size_t n, int argc, char **argv);
 void cli_options_help(const struct cli_option *table, size_t n);
 /* From now on cli_options_next() parses nothing: it writes its table down and fails, so that the command
  * that called it ends. For completions. */

@@ -316,7 +316,7 @@ int plan_make(const struct plan_input *in, const struct sb_dirs *dirs,
 		r = plan_set_bundle(p, bundle, pub, err);
 	if (r == 0)
 		r = plan_set_parts(p, in, err);
-	if (r == 0)
+	if (r == 0 && p->provider == SB_PROVIDER_MICROVM)
 		r = kernel_path(in, &kernel, err);
 	if (r < 0)
 		return r;

@@ -16,6 +16,7 @@
 #include "crypto/crypto.h"
 #include "instance_run.h"
 #include "plan_make.h"
+#include "state/state.h"
 
 static int oom(struct sb_err *err)
 {
@@ -228,13 +229,31 @@ static int prepare(struct run_agent *r, uint32_t *why, struct sb_err *err)
 		k = make_layer(r, err);
 	if (k == 0)
 		k = make_argv(r, err);
-	if (k == 0)
+	if (k == 0) {
 		k = run_agent_environment(r, err);
+		if (k < 0 && k != -EINVAL)
+			*why = k == -EINTR ? SB_FAIL_CANCELLED : SB_FAIL_PROVIDER;
+	}
 	if (k == 0)
 		k = run_agent_settings(r, err);
 	if (k == 0)
 		k = run_agent_caches(r, err);
 	return k;
+}
+
+/* A name that nobody gave would be known to nobody. */
+static void tell_kept(const struct run_agent *r)
+{
+	sb_autostate struct state *s = NULL;
+	struct instance i = { 0 };
+	struct sb_err err = { 0 };
+
+	if (r->opt.name || r->opt.rm || r->opt.quiet || r->opt.json)
+		return;
+	if (state_open(&r->dirs.d, &s, &err) == 0 && instance_get(s, r->instance, &i, &err) == 0)
+		cli_error("kept as instance %s: sendbox run --name %s %s resumes it, sendbox rm %s removes it; "
+			  "run with --rm to keep none", r->instance, r->instance, r->agent->name, r->instance);
+	instance_done(&i);
 }
 
 static void done(struct run_agent *r)
@@ -287,6 +306,8 @@ int run_agent(const struct run_options *o, const char *kept, const struct instan
 	}
 	if (!o->dry_run && !ret->detached)
 		run_agent_review(r);
+	if (k == 0 && !o->dry_run && !ret->detached)
+		tell_kept(r);
 	done(r);
 	return k;
 }

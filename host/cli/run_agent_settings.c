@@ -220,8 +220,15 @@ void run_agent_banner(void *arg, const struct sb_plan *plan)
 	uint16_t rows;
 	uint16_t cols;
 
-	if (r->opt.quiet || r->opt.json || !isatty(STDERR_FILENO))
+	if (r->opt.json)
 		return;
+	if (r->opt.quiet || !isatty(STDERR_FILENO)) { /* what can do harm is told all the same */
+		for (size_t i = 0; i < r->n_mounts; i++)
+			if (r->mounts[i].loud)
+				cli_error("%s is shared as %s: %s", r->mounts[i].shown, r->mounts[i].guest,
+					  r->mounts[i].note);
+		return;
+	}
 	cli_term_size(STDERR_FILENO, &rows, &cols);
 	b.width = cols;
 	b.colour = !(no_colour && *no_colour) && !(term && strcmp(term, "dumb") == 0);

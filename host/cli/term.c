@@ -58,10 +58,12 @@ void cli_term_size(int fd, uint16_t *rows, uint16_t *cols)
 
 	*rows = 24;
 	*cols = 80;
-	if (ioctl(fd, TIOCGWINSZ, &ws) == 0 && ws.ws_row > 0 && ws.ws_col > 0) {
+	if (ioctl(fd, TIOCGWINSZ, &ws) < 0)
+		return;
+	if (ws.ws_row > 0)
 		*rows = ws.ws_row;
+	if (ws.ws_col > 0)
 		*cols = ws.ws_col;
-	}
 }
 
 static int open_terminal(void)

@@ -43,6 +43,75 @@ TEST(all_options)
 	CHECK_STR(o.argv[3], "y");
 }
 
+/* The ids of @table below: x = 120, y = 121, v = 118, taken from a word each. */
+TEST(letters_in_one_word)
+{
+	static const struct cli_option table[] = {
+		{ "xx", 'x', NULL, "", 120 }, { "yy", 'y', NULL, "", 121 }, { "value", 'v', "V", "", 118 },
+	};
+	static const struct {
+		const char *word;
+		int ids[4]; /* -1: refused */
+		const char *value;
+	} cases[] = {
+		{ "-xy", { 120, 121, 0 }, NULL },
+		{ "-xyv1", { 120, 121, 118, 0 }, "1" },
+		{ "-xyv", { 120, 121, 118, 0 }, "next" },
+		{ "-vxy", { 118, 0 }, "xy" },
+		{ "-xq", { 120, -1 }, NULL },
+		{ "-qx", { -1 }, NULL },
+	};
+
+	for (size_t i = 0; i < SB_ARRAY_LEN(cases); i++) {
+		const char *argv[] = { cases[i].word, "next", NULL };
+		struct sb_err e = { 0 };
+		const char *value = NULL;
+		const char *last = NULL;
+		bool dashes;
+		int at = 0;
+
+		for (size_t k = 0; k < 4; k++) {
+			int id = cli_options_next(table, SB_ARRAY_LEN(table), 2, (char **)(uintptr_t)argv, &at,
+						  &value, &dashes, &e);
+
+			CHECK_EQ(id < 0 ? -1 : id, cases[i].ids[k]);
+			if (value)
+				last = value;
+			if (id <= 0)
+				break;
+		}
+		if (cases[i].value)
+			CHECK_STR(last, cases[i].value);
+	}
+}
+
+TEST(options_behind_operands)
+{
+	static const struct cli_option table[] = {
+		{ "xx", 'x', NULL, "", 120 }, { "value", 'v', "V", "", 118 }, { "opt", 'o', "[=V]", "", 111 },
+	};
+	static const char *const cases[][2][8] = {
+		{ { "a", "-x", "b" }, { "-x", "a", "b" } },
+		{ { "a", "--value", "1", "b", "-x" }, { "--value", "1", "-x", "a", "b" } },
+		{ { "a", "--value=1", "b", "-v2", "c" }, { "--value=1", "-v2", "a", "b", "c" } },
+		{ { "a", "-xv", "1", "--opt", "b" }, { "-xv", "1", "--opt", "a", "b" } },
+		{ { "a", "-x", "--", "-v", "b" }, { "-x", "a", "--", "-v", "b" } },
+		{ { "a", "-v" }, { "-v", "a" } }, /* the value is missing: the parser's to say, or what follows */
+		{ { "-", "-x" }, { "-x", "-" } },
+	};
+
+	for (size_t i = 0; i < SB_ARRAY_LEN(cases); i++) {
+		char *argv[8] = { NULL };
+		int n = 0;
+
+		for (; cases[i][0][n]; n++)
+			argv[n] = (char *)(uintptr_t)cases[i][0][n];
+		cli_options_first(table, SB_ARRAY_LEN(table), n, argv);
+		for (int k = 0; k < n; k++)
+			CHECK_STR(argv[k], cases[i][1][k]);
+	}
+}
+
 TEST(refusals)
 {
 	static const char *const bad[][6] = {
