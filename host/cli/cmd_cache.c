@@ -39,6 +39,7 @@ struct cache {
 	struct cli_dirs dirs;
 	struct state *state;
 	bool json, all, yes;
+	bool rows; /* of ls: images are shown as they are looked at */
 	char (*used)[SHA_HEX + 1]; /* layers that must stay */
 	size_t n_used;
 	size_t n_instances;
@@ -132,13 +133,13 @@ static int one_instance(void *arg, const struct instance *i)
 	return 0;
 }
 
-/* What package managers keep, one row an agent (run_agent_caches.c). */
-static int list_packages(const struct cache *c, struct sb_err *err)
+/* One row for each folder of <cache>/@in: what package managers keep (run_agent_caches.c), kernels. */
+static int list_folder(const struct cache *c, const char *in, const char *kind, struct sb_err *err)
 {
 	sb_autofree char *path = NULL;
 	DIR *d;
 
-	if (asprintf(&path, "%s/%s", c->dirs.d.cache, RUN_AGENT_CACHES) < 0)
+	if (asprintf(&path, "%s/%s", c->dirs.d.cache, in) < 0)
 		return -ENOMEM;
 	d = opendir(path);
 	if (!d)
@@ -147,23 +148,11 @@ static int list_packages(const struct cache *c, struct sb_err *err)
 		struct stat st;
 
 		if (e->d_name[0] != '.' && fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-			row(c, "packages", e->d_name, NULL, allocated(dirfd(d), e->d_name, 0),
+			row(c, kind, e->d_name, NULL, allocated(dirfd(d), e->d_name, 0),
 			    (int64_t)st.st_mtime);
 	}
 	(void)closedir(d);
 	return 0;
-}
-
-static int list(struct cache *c, struct sb_err *err)
-{
-	int r;
-
-	if (!c->json)
-		printf("%-12s %-24s %9s  %s\n", "KIND", "NAME", "SIZE", "MODIFIED");
-	r = environment_each(c->state, one_environment, c, err);
-	if (r == 0)
-		r = instance_each(c->state, one_instance, c, err);
-	return r < 0 ? r : list_packages(c, err);
 }
 
 /* ---- what is in use ---- */
@@ -205,6 +194,16 @@ static int used_by_instance(void *arg, const struct instance *i)
 	return r;
 }
 
+static void image_row(const struct cache *c, const char *reference, const char *hex)
+{
+	sb_autofree char *path = NULL;
+	struct stat st;
+
+	if (asprintf(&path, "%s/layers/%.64s.erofs", c->dirs.d.cache, hex) > 0 && stat(path, &st) == 0)
+		row(c, "image", reference ? reference : "-", NULL, (uint64_t)st.st_blocks * 512,
+		    (int64_t)st.st_mtime);
+}
+
 /* An image's record names its layer; the whole text is looked through for it. */
 static int used_by_images(struct cache *c)
 {
@@ -231,6 +230,8 @@ static int used_by_images(struct cache *c)
 		hex = json_string_value(json_object_get(j, "layer"));
 		if (hex && strlen(hex) == SHA_HEX)
 			r = use(c, hex);
+		if (hex && c->rows)
+			image_row(c, json_string_value(json_object_get(j, "reference")), hex);
 		json_decref(j);
 	}
 	(void)closedir(d);
@@ -255,6 +256,53 @@ static bool is_used(const struct cache *c, const char *hex)
 		if (strncmp(c->used[i], hex, SHA_HEX) == 0)
 			return true;
 	return false;
+}
+
+/* Layers that no environment and no image names: instances lie on them, or clean removes them. */
+static int list_layers(const struct cache *c, struct sb_err *err)
+{
+	sb_autofree char *path = NULL;
+	DIR *d;
+
+	if (asprintf(&path, "%s/layers", c->dirs.d.cache) < 0)
+		return -ENOMEM;
+	d = opendir(path);
+	if (!d)
+		return errno == ENOENT ? 0 : sb_err_set(err, -errno, "%s: %s", path, strerror(errno));
+	for (const struct dirent *e = readdir(d); e; e = readdir(d)) {
+		char name[17];
+		struct stat st;
+
+		if (strspn(e->d_name, "0123456789abcdef") != SHA_HEX ||
+		    strcmp(e->d_name + SHA_HEX, ".erofs") != 0 || is_used(c, e->d_name) ||
+		    fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		(void)snprintf(name, sizeof(name), "%.16s", e->d_name);
+		row(c, "layer", name, NULL, (uint64_t)st.st_blocks * 512, (int64_t)st.st_mtime);
+	}
+	(void)closedir(d);
+	return 0;
+}
+
+static int list(struct cache *c, struct sb_err *err)
+{
+	int r;
+
+	if (!c->json)
+		printf("%-12s %-24s %9s  %s\n", "KIND", "NAME", "SIZE", "MODIFIED");
+	r = environment_each(c->state, one_environment, c, err);
+	if (r == 0)
+		r = instance_each(c->state, one_instance, c, err);
+	if (r == 0)
+		r = list_folder(c, RUN_AGENT_CACHES, "packages", err);
+	if (r == 0)
+		r = list_folder(c, "kernels", "kernel", err);
+	c->rows = true;
+	if (r == 0)
+		r = used_by_images(c);
+	if (r == 0)
+		r = environment_each(c->state, used_by_environment, c, err);
+	return r < 0 ? r : list_layers(c, err);
 }
 
 /* Layers that nothing names. Others may make one right now: those of the last minute stay. */
@@ -346,8 +394,16 @@ static int remove_one(struct cache *c, struct sb_err *err)
 
 	if (r == 0)
 		r = remove_folder(c, RUN_AGENT_CACHES, c->agent, err);
-	if (r == 0 && c->n_gone == 0)
-		return sb_err_set(err, -ENOENT, "%s: nothing is cached", c->agent);
+	if (r == 0 && c->n_gone == 0) {
+		char list[1024];
+		char near[65];
+
+		agent_names(c->dirs.config, c->agent, list, sizeof(list), near);
+		if (strcmp(near, c->agent) == 0)
+			near[0] = '\0';
+		return sb_err_set(err, -ENOENT, "%s: nothing is cached%s%s%s", c->agent,
+				  near[0] ? "; did you mean " : "", near, near[0] ? "?" : "");
+	}
 	if (r >= 0)
 		r = prune_layers(c, err);
 	if (r == 0)

@@ -5,8 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/agent.h"
 #include "base/log.h"
 #include "cli.h"
+#include "dirs.h"
+#include "options.h"
 #include "run_agent.h"
 
 void cli_error(const char *fmt, ...)
@@ -127,6 +130,34 @@ static void help(FILE *to)
 			  "version.\n");
 }
 
+static int unknown(const char *word)
+{
+	unsigned int best = strlen(word) > 4 ? 3 : 2; /* of a short word, one letter */
+	const char *near = NULL;
+	struct cli_dirs dirs;
+	struct sb_err err = { 0 };
+	char list[1024];
+	char agent[65] = "";
+
+	for (size_t i = 0; i < SB_ARRAY_LEN(commands); i++) {
+		unsigned int d = cli_distance(word, commands[i].name);
+
+		if (d < best) {
+			best = d;
+			near = commands[i].name;
+		}
+	}
+	if (!near && cli_dirs_init(&dirs, &err) == 0) {
+		agent_names(dirs.config, word, list, sizeof(list), agent);
+		near = agent;
+	}
+	if (near && near[0])
+		cli_error("unknown command \"%.60s\"; did you mean \"%s\"?", word, near);
+	else
+		cli_error("unknown command \"%.60s\"; sendbox --help lists them", word);
+	return SB_EXIT_USAGE;
+}
+
 int main(int argc, char **argv)
 {
 	int status;
@@ -153,6 +184,5 @@ int main(int argc, char **argv)
 		return status;
 	if (run_agent_known(argv[1])) /* sendbox AGENT ... */
 		return cmd_run(argc - 1, argv + 1);
-	cli_error("unknown command \"%.60s\"; sendbox --help lists them", argv[1]);
-	return SB_EXIT_USAGE;
+	return unknown(argv[1]);
 }

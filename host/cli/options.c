@@ -26,7 +26,7 @@ static const struct cli_option *find_letter(const struct cli_option *table, size
 }
 
 /* How far apart two words are, for "did you mean"; words longer than 31 never match. */
-static unsigned int distance(const char *a, const char *b)
+unsigned int cli_distance(const char *a, const char *b)
 {
 	unsigned int row[32];
 	size_t la = strlen(a);
@@ -59,7 +59,7 @@ static int unknown(const struct cli_option *table, size_t n, const char *word, s
 	unsigned int best = 3;
 
 	for (size_t i = 0; i < n; i++) {
-		unsigned int d = strncmp(word, "--", 2) == 0 ? distance(word + 2, table[i].name) : 9;
+		unsigned int d = strncmp(word, "--", 2) == 0 ? cli_distance(word + 2, table[i].name) : 9;
 
 		if (d < best) {
 			best = d;

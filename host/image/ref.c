@@ -60,6 +60,9 @@ static int registry(const char *text, struct image_ref *ret, struct sb_err *err)
 	char *at;
 	char *colon;
 
+	if (text[0] == '.')
+		return sb_err_set(err, -EINVAL, "image \"%.100s\": a registry's name begins with no dot; for a "
+				  "folder with a root file system write dir:%.100s", text, text);
 	if (snprintf(ret->name, sizeof(ret->name), "%s", text) >= (int)sizeof(ret->name))
 		return bad(err, text, "too long");
 	ret->source = IMAGE_SOURCE_REGISTRY;

@@ -152,10 +152,30 @@ static int pump(struct child *c, void (*tick)(void *arg), void *arg)
 	return 0;
 }
 
+/* Of a line of its log the message, without the quotes of the log; of that what stands behind the image's
+ * name, which the caller says itself. */
+static void unquote(char *text)
+{
+	const char *p = strstr(text, "msg=\"");
+	char *to = text;
+	const char *behind;
+
+	if (!p)
+		return;
+	for (p += 5; *p && *p != '"'; p++) {
+		if (*p == '\\' && p[1])
+			p++;
+		*to++ = *p;
+	}
+	*to = '\0';
+	behind = strstr(text, "\": ");
+	if (behind && behind[3])
+		memmove(text, behind + 3, strlen(behind + 3) + 1);
+}
+
 /* The last line that it said, printable, without its time stamp. */
 static void last_words(struct sb_buf *b, char *out, size_t cap)
 {
-	const char *msg;
 	size_t n = b->len;
 	size_t from;
 
@@ -165,9 +185,7 @@ static void last_words(struct sb_buf *b, char *out, size_t cap)
 		from--;
 	(void)snprintf(out, cap, "%.*s", (int)SB_MIN(n - from, (size_t)400),
 		       b->data ? (const char *)b->data + from : "");
-	msg = strstr(out, "msg=\"");
-	if (msg)
-		memmove(out, msg + 5, strlen(msg + 5) + 1);
+	unquote(out);
 	for (char *s = out; *s; s++)
 		if (*s < 0x20 || *s > 0x7e)
 			*s = '?';
