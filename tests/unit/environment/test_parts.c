@@ -320,3 +320,77 @@ TEST(watching)
 	catch(watch_quiet, "before\n");
 	CHECK_STR(shown, "");
 }
+
+/* ---- each call that can fail ---- */
+
+TEST(faults)
+{
+	struct image host = { .form = IMAGE_FORM_HOST };
+	struct environment_what w = what();
+	uint8_t whole[32];
+
+	w.base = &host;
+	CHECK_EQ(environment_key(&w, whole, NULL), 0);
+	T_EVERY_FAULT(n)
+	{
+		struct sb_err err = { 0 };
+		uint8_t key[32] = { 0 };
+		int fds = t_open_fds();
+		bool fired;
+		int r;
+
+		t_fault_arm(n);
+		r = environment_key(&w, key, &err);
+		fired = t_fault_fired();
+		t_fault_disarm();
+		CHECK_EQ(t_open_fds(), fds);
+		CHECK(r == 0 ? memcmp(key, whole, 32) == 0 : err.code == r && err.text[0]);
+		if (!fired && r == 0)
+			break;
+	}
+	T_EVERY_FAULT(n)
+	{
+		char **list = NULL;
+		bool fired;
+		int r;
+
+		t_fault_arm(n);
+		r = env_variables(&w, &list);
+		fired = t_fault_fired();
+		t_fault_disarm();
+		CHECK((r == 0) == (list != NULL) && (r == 0 || r == -ENOMEM));
+		env_variables_done(&list);
+		if (!fired && r == 0)
+			break;
+	}
+}
+
+TEST(faults_of_processes)
+{
+	int log = memfd_create("log", MFD_CLOEXEC);
+
+	T_EVERY_FAULT(n)
+	{
+		struct sb_err err = { 0 };
+		struct env_watch watch;
+		struct env_pour p;
+		int fds = t_open_fds();
+		bool fired;
+		int r;
+
+		t_fault_arm(n);
+		r = env_pour_start(&p, log, 100, true, &err);
+		env_watch_start(&watch, "a title", log, true, false); /* nothing shown is no failure */
+		fired = t_fault_fired();
+		t_fault_disarm();
+		if (r < 0)
+			CHECK(p.in < 0 && p.pid == 0 && err.code == r && err.text[0]);
+		env_watch_end(&watch);
+		(void)env_pour_end(&p);
+		CHECK_EQ(t_open_fds(), fds);
+		CHECK(waitpid(-1, NULL, WNOHANG) < 0);
+		if (!fired && r == 0)
+			break;
+	}
+	(void)close(log);
+}
