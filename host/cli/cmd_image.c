@@ -16,13 +16,15 @@
 #include "image_text.h"
 #include "options.h"
 #include "plan_show.h"
+#include "state/state.h"
 
-enum { O_UPDATE = 1, O_OFFLINE, O_QUIET, O_LOCK, O_HELP };
+enum { O_UPDATE = 1, O_OFFLINE, O_QUIET, O_LOCK, O_FORCE, O_HELP };
 
 static const struct cli_option table[] = {
 	{ "update", 0, NULL, "pull: ask what the tag stands for now, and pin that", O_UPDATE },
 	{ "offline", 0, NULL, "pull: use what is here, fetch nothing", O_OFFLINE },
 	{ "lock", 0, "FILE", "pull: the lock file, instead of images.lock of the state", O_LOCK },
+	{ "force", 'f', NULL, "rm: also what instances and environments lie on", O_FORCE },
 	{ "quiet", 'q', NULL, "nothing on stderr but failures", O_QUIET },
 	{ "help", 'h', NULL, "this text", O_HELP },
 };
@@ -32,6 +34,7 @@ struct args {
 	bool offline;
 	bool quiet;
 	bool help;
+	bool force;
 	const char *lock;
 	const char *verb;
 	const char *what;
@@ -43,7 +46,7 @@ static void help(void)
 	       "       sendbox image list\n"
 	       "       sendbox image inspect IMAGE|DIGEST\n"
 	       "       sendbox image verify IMAGE|DIGEST\n"
-	       "       sendbox image rm IMAGE|DIGEST\n\n"
+	       "       sendbox image rm IMAGE|DIGEST [--force]\n\n"
 	       "Images that sessions are laid on. IMAGE is NAME[:TAG][@sha256:...], oci:DIR[:TAG],\n"
 	       "oci-archive:FILE[:TAG] or docker-archive:FILE[:TAG].\n\n");
 	cli_options_help(table, SB_ARRAY_LEN(table));
@@ -72,6 +75,7 @@ static int parse(int argc, char **argv, struct args *a, struct sb_err *err)
 		a->offline = a->offline || id == O_OFFLINE;
 		a->quiet = a->quiet || id == O_QUIET;
 		a->help = a->help || id == O_HELP;
+		a->force = a->force || id == O_FORCE;
 		if (id == O_LOCK)
 			a->lock = v;
 	}
@@ -217,12 +221,68 @@ static int count_use(void *arg, const struct image *i)
 	return 0;
 }
 
+struct users {
+	char hex[65];      /* of the layer */
+	char names[300];
+	unsigned int n;
+};
+
+static void add_user(struct users *u, const char *kind, const char *name)
+{
+	size_t len = strlen(u->names);
+
+	if (u->n++ < 5)
+		(void)snprintf(u->names + len, sizeof(u->names) - len, "%s%s %.40s", u->n > 1 ? ", " : "", kind, name);
+	else if (u->n == 6)
+		(void)snprintf(u->names + len, sizeof(u->names) - len, ", ...");
+}
+
+static int instance_uses(void *arg, const struct instance *i)
+{
+	struct users *u = arg;
+
+	if (i->layers && strstr(i->layers, u->hex))
+		add_user(u, "instance", i->name);
+	return 0;
+}
+
+/* An environment's record names its base with the digest of its manifest. */
+static int environment_uses(void *arg, const struct environment *e)
+{
+	struct users *u = arg;
+
+	if (e->base && strstr(e->base, u->hex))
+		add_user(u, "environment of", e->agent);
+	return 0;
+}
+
+/* Instances and environments lie on the layer and are of no use without it. */
+static int refuse_used(const struct image *i, const struct sb_dirs *d, struct sb_err *err)
+{
+	sb_autostate struct state *s = NULL;
+	struct users u = { .n = 0 };
+	int r = state_open(d, &s, err);
+
+	sb_hex_write(i->layer.sha256, 32, u.hex);
+	if (r == 0)
+		r = instance_each(s, instance_uses, &u, err);
+	(void)snprintf(u.hex, sizeof(u.hex), "%.64s", i->digest + 7);
+	if (r == 0)
+		r = environment_each(s, environment_uses, &u, err);
+	if (r < 0 || u.n == 0)
+		return r;
+	return sb_err_set(err, -EBUSY, "image %.19s is in use by %s; remove these first, or say --force", i->digest,
+			  u.names);
+}
+
 /* The layer goes with the last image that has it. Sessions that run keep it open. */
-static int rm(const struct image *i, const struct sb_dirs *d, struct sb_err *err)
+static int rm(const struct args *a, const struct image *i, const struct sb_dirs *d, struct sb_err *err)
 {
 	struct uses u = { .of = i };
 	int r = each(d, count_use, &u, err);
 
+	if (r == 0 && u.n <= 1 && !a->force)
+		r = refuse_used(i, d, err);
 	if (r == 0)
 		r = image_record_remove(d, i, u.n <= 1, err);
 	if (r == 0)
@@ -252,7 +312,7 @@ static int run(const struct args *a, const struct sb_dirs *d, struct sb_err *err
 	if (strcmp(a->verb, "verify") == 0)
 		return verify(&i, err);
 	if (strcmp(a->verb, "rm") == 0)
-		return rm(&i, d, err);
+		return rm(a, &i, d, err);
 	show(&i);
 	return 0;
 }
