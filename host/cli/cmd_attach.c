@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/num.h"
 #include "cmd_instance.h"
+#include "run_agent.h"
 #include "term.h"
 #include "wire/attach.h"
 #include "wire/termfilter.h"
@@ -172,6 +173,7 @@ static int attach_to(struct instances *in, const struct instance *i, const char 
 	}
 	if (c.result.fail != SB_FAIL_NONE)
 		cli_error("%s", c.result.text);
+	run_agent_settings_tell(&in->dirs.d, i->name);
 	return status_of(&c.result);
 }
 
@@ -295,6 +297,7 @@ static int stop_one(struct instances *in, const char *name, uint64_t ms)
 		return SB_EXIT_NO;
 	}
 	printf("%s\n", name);
+	run_agent_settings_tell(&in->dirs.d, name);
 	return SB_EXIT_OK;
 }
 

@@ -21,4 +21,8 @@ SB_MUST_CHECK int run_agent_layer(const struct agent *a, struct agent_layer *ret
 /* Whether the word is an agent's name; without a folder of the configuration the built-in ones. */
 bool run_agent_known(const char *word);
 
+struct sb_dirs;
+/* A line about what the session of @instance has changed in its copies of settings, if it has any. */
+void run_agent_settings_tell(const struct sb_dirs *d, const char *instance);
+
 #endif

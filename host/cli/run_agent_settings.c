@@ -212,6 +212,19 @@ void run_agent_review(struct run_agent *r)
 		drop(r);
 }
 
+/* For those who are there when a session ends that was left before. */
+void run_agent_settings_tell(const struct sb_dirs *d, const char *instance)
+{
+	struct sb_err err = { 0 };
+	char dir[PATH_MAX];
+	size_t n = 0;
+
+	if (run_agent_settings_dir(d, instance, dir) == 0 && settings_each(dir, false, count, &n, &err) == 0 &&
+	    n > 0)
+		cli_error("settings: %zu file%s changed; review with: sendbox settings diff %s", n,
+			  n == 1 ? "" : "s", instance);
+}
+
 /* ---- the banner ---- */
 
 void run_agent_banner(void *arg, const struct sb_plan *plan)
