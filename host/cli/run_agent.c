@@ -136,8 +136,6 @@ static void note_live(struct run_agent *r)
 		note_mount(r, m->host, guest,
 			   home ? "LIVE: what is changed inside is changed for you" : "",
 			   m->read_only, home);
-		if (home)
-			run_agent_tell_live(r, m->host);
 	}
 }
 

@@ -38,8 +38,6 @@ struct run_agent {
 
 /* Copies of the settings, and what is shared. Return: 0; -errno with text. */
 SB_MUST_CHECK int run_agent_settings(struct run_agent *r, struct sb_err *err);
-/* A folder of the home that is no copy: told at each start. */
-void run_agent_tell_live(const struct run_agent *r, const char *shown);
 /* Whoever owns the project owns what is made for a session of it. */
 void run_agent_owner(const struct run_agent *r, struct settings_where *w);
 /* Folders of package managers, in <cache>/RUN_AGENT_CACHES/AGENT/WORKSPACE. Return: 0; -errno with text. */

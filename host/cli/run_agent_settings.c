@@ -111,20 +111,14 @@ void run_agent_owner(const struct run_agent *r, struct settings_where *w)
 	}
 }
 
-void run_agent_tell_live(const struct run_agent *r, const char *shown)
-{
-	if (!r->opt.json)
-		cli_error("%s is shared as it is: what the agent changes there, hooks and programs "
-			  "among it, your own programs will use", shown);
-}
-
 static void tell(const struct run_agent *r)
 {
 	const struct settings *s = &r->settings;
 
 	for (size_t i = 0; i < s->n; i++)
-		if (s->mounts[i].live)
-			run_agent_tell_live(r, s->mounts[i].shown);
+		if (s->mounts[i].live && !r->opt.json)
+			cli_error("%s is shared as it is: what the agent changes there, hooks and "
+				  "programs among it, your own programs will use", s->mounts[i].shown);
 	if (s->held > 0 && !r->opt.json && !r->opt.quiet)
 		cli_error("settings: %zu file%s left outside: credentials by their names", s->held,
 			  s->held == 1 ? "" : "s");
