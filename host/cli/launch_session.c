@@ -279,6 +279,9 @@ static void on_signal(struct sb_io *io, uint32_t events)
 	m.signo = si.ssi_signo;
 	if (sb_ipc_send(r->sock, SB_IPC_CANCEL, &m, sizeof(m), NULL, 0) < 0)
 		sb_loop_stop(r->loop, 0);
+	/* of a builder that is stopped nothing is kept: there is nothing to wait for */
+	else if (r->plan->builder && sb_ipc_send(r->sock, SB_IPC_CANCEL, &m, sizeof(m), NULL, 0) < 0)
+		sb_loop_stop(r->loop, 0);
 }
 
 static int catch_signals(struct run *r, struct sb_err *err)

@@ -61,6 +61,12 @@ static int prepare(const struct sb_dirs *dirs, const char *kernel, const struct 
 	int r;
 
 	r = sb_kernel_find(dirs, kernel, &k, err);
+	if (r == -ENOENT) { /* on a fresh machine all that is missing, not one thing after the other */
+		struct sb_err also = { 0 };
+
+		if (choose_accel(plan, &also) < 0)
+			(void)sb_err_add(err, r, "%s", also.text);
+	}
 	if (r == 0)
 		r = sb_kernel_prepare(dirs, &k, err);
 	if (r == 0)
