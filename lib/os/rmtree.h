@@ -3,7 +3,8 @@
 /*
  * sb_rmtree - remove @name beneath @dirfd and everything in it
  *
- * Never follows a link and never leaves the file system of the directory. Depth is bounded (64).
+ * Never follows a link and never leaves the file system of the directory. It may be as deep as
+ * anybody likes, and folders of ours that are read-only or closed are opened.
  * Return: 0 (also when it was not there); -errno of the first failure, after trying the rest.
  */
 #include "base/mem.h"
