@@ -138,10 +138,21 @@ static int set_one(struct sb_plan *p, const char *name, size_t len, const char *
 	return env_set(p, name, len, value, err);
 }
 
-/* What the caller's own code sets: an image's variables, or what an installer needs. */
+/* What a session stands on: where its home is, who it is, how it gets out. */
+static bool is_base(const struct sb_plan *p, size_t n_base, const char *name, size_t len)
+{
+	for (size_t i = 0; i < n_base; i++)
+		if (strlen(p->env[i].name) == len && memcmp(p->env[i].name, name, len) == 0)
+			return len != 4 || memcmp(name, "PATH", 4) != 0;
+	return false;
+}
+
+/* What the caller's own code sets: an image's variables, or what an installer needs. An image says where
+ * its programs are, not what we say. */
 static int set_target(struct sb_plan *p, const struct plan_input *in, struct sb_err *err)
 {
 	const char *const *e = in->target ? in->target->env : NULL;
+	size_t n_base = p->n_env;
 	int r = 0;
 
 	for (; r == 0 && e && *e; e++) {
@@ -150,7 +161,8 @@ static int set_target(struct sb_plan *p, const struct plan_input *in, struct sb_
 		if (n == 0 || (*e)[n] != '=')
 			return sb_err_set(err, -EINVAL, "environment \"%.100s\": must be NAME=VALUE",
 					  *e);
-		r = env_set(p, *e, n, *e + n + 1, err);
+		if (!is_base(p, n_base, *e, n))
+			r = env_set(p, *e, n, *e + n + 1, err);
 	}
 	return r;
 }

@@ -46,7 +46,7 @@ def desc(data, kind):
             "digest": "sha256:" + hashlib.sha256(data).hexdigest()}
 
 
-def make(name, pattern, layers=(PLAIN,), notes=None, lie=None, size=None, extra=(), order=None, arch=ARCH, index=None):
+def make(name, pattern, layers=(PLAIN,), notes=None, lie=None, size=None, extra=(), order=None, arch=ARCH, index=None, env=()):
     blobs = {}
 
     def put(data, kind):
@@ -55,7 +55,7 @@ def make(name, pattern, layers=(PLAIN,), notes=None, lie=None, size=None, extra=
         return d
 
     ls = [put(x, "layer.v1.tar") for x in layers]
-    c = put(json.dumps({"architecture": arch, "os": "linux", "config": {"Env": []},
+    c = put(json.dumps({"architecture": arch, "os": "linux", "config": {"Env": list(env)},
                         "rootfs": {"type": "layers", "diff_ids": [x["digest"] for x in ls]}}).encode(), "config.v1+json")
     if size is not None:
         ls[-1]["size"] = size
@@ -82,7 +82,7 @@ def note(**kv):
 
 
 F, L, D = tarfile.REGTYPE, tarfile.SYMTYPE, tarfile.DIRTYPE
-make("good", "", notes=note(name="in"))
+make("good", "", notes=note(name="in"), env=["HOME=/etc", "USER=root", "PATH=/opt/x:/usr/bin", "OF_IMAGE=1"])
 make("devices", "", layers=[layer(("etc", D, b""), ("etc/null", tarfile.CHRTYPE, b""))], notes=note(name="dev"))
 make("traversal", "entry .*\\.\\./\\.\\./escaped", layers=[layer(("../../escaped", F, b"x"))])
 make("link-parent", "beneath \"up\", which is a symbolic link", layers=[layer(("up", L, b"/"), ("up/escaped", F, b"x"))])
