@@ -179,6 +179,9 @@ static void tell(const struct import *x)
 	if (x->meta.workspace)
 		cli_error("not taken over: its workspace was %.1000s; the folder that it is started in is shared",
 			  x->meta.workspace);
+	if (x->meta.agent)
+		cli_error("it is one of the agent %.64s: once started, what is in it is given that agent's variables "
+			  "(its keys), copies of its settings and its hosts", x->meta.agent);
 	cli_error("start it with: sendbox run --name %s%s", x->name,
 		  x->meta.agent ? "" : " -- PROGRAM");
 }

@@ -84,6 +84,7 @@ def note(**kv):
 F, L, D = tarfile.REGTYPE, tarfile.SYMTYPE, tarfile.DIRTYPE
 make("good", "", notes=note(name="in"), env=["HOME=/etc", "USER=root", "PATH=/opt/x:/usr/bin", "OF_IMAGE=1"])
 make("devices", "", layers=[layer(("etc", D, b""), ("etc/null", tarfile.CHRTYPE, b""))], notes=note(name="dev"))
+make("agent", "", notes=note(name="ag", agent="claude"))
 make("traversal", "entry .*\\.\\./\\.\\./escaped", layers=[layer(("../../escaped", F, b"x"))])
 make("link-parent", "beneath \"up\", which is a symbolic link", layers=[layer(("up", L, b"/"), ("up/escaped", F, b"x"))])
 make("link-parent-above", "is a symbolic link", layers=[PLAIN, layer(("up", L, b"../.."), ("up/escaped", F, b"x"))])
