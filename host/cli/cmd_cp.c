@@ -237,6 +237,16 @@ static int place(struct cp *c, struct target *t)
 	return 0;
 }
 
+/* What is in it by descriptor: a session that can write to the target can put another folder in its place. */
+static int remove_stage(const struct target *t)
+{
+	int r = t->stage >= 0 ? sb_rmtree(t->stage, t->top) : 0;
+
+	if (unlinkat(t->dir, t->stage_name, AT_REMOVEDIR) < 0 && errno != ENOENT && r == 0)
+		r = -errno;
+	return r;
+}
+
 static int copy_out(struct cp *c)
 {
 	struct target t = { .dir = -1, .stage = -1, .top = c->base };
@@ -251,7 +261,7 @@ static int copy_out(struct cp *c)
 	if (r == 0)
 		r = place(c, &t);
 	if (t.stage_name[0]) {
-		k = sb_rmtree(t.dir, t.stage_name);
+		k = remove_stage(&t);
 		if (k < 0 && r == 0)
 			r = sb_err_set(c->err, k, "%s cannot be removed: %s", t.stage_name, strerror(-k));
 	}
