@@ -103,17 +103,16 @@ static int one(struct run_agent *r, int dir, const char *hex, const char *path, 
 /* None lies in another: its mount point would be the guest's to make, or to bend. */
 static int apart(const struct agent_list *l, struct sb_err *err)
 {
-	for (size_t i = 0; i < l->n; i++)
-		for (size_t j = 0; j < l->n; j++) {
-			const char *outer = l->v[i].text;
-			size_t n = strlen(outer);
+	char outer[SB_PLAN_MAX_PATH + 1];
+	char inner[SB_PLAN_MAX_PATH + 1];
 
-			if (i != j && strncmp(outer, l->v[j].text, n) == 0 &&
-			    (l->v[j].text[n] == '/' || l->v[j].text[n] == '\0'))
+	for (size_t i = 0; i < l->n; i++)
+		for (size_t j = 0; j < l->n; j++)
+			if (i != j && sb_path_normalise(l->v[i].text + 1, outer) == 0 &&
+			    sb_path_normalise(l->v[j].text + 1, inner) == 0 && sb_path_within(inner, outer))
 				return sb_err_set(err, -EINVAL, "%.200s:%u: caches: %.200s lies in %.200s: "
 						  "name one of them", l->at.file, l->v[j].line,
-						  l->v[j].text, outer);
-		}
+						  l->v[j].text, l->v[i].text);
 	return 0;
 }
 
