@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -76,6 +77,16 @@ static int below(struct export *x, const struct sb_plan_layer *l)
 	return r < 0 ? r : keep(x, &fd);
 }
 
+/* A session's sparse files are as large here as they pretend to be: others need room, too. */
+static uint64_t room(const struct export *x)
+{
+	struct statvfs v;
+
+	if (fstatvfs(x->tmp, &v) < 0)
+		return MAX_LAYER_BYTES;
+	return SB_MIN((uint64_t)v.f_bavail * v.f_frsize / 2, (uint64_t)MAX_LAYER_BYTES);
+}
+
 /* What the instance itself has changed. */
 static int own(struct export *x)
 {
@@ -95,7 +106,7 @@ static int own(struct export *x)
 	instance_base_target(&x->base, &t);
 	t.upper = strcmp(x->i.runtime, "microvm") == 0 ? SB_UPPER_DISK : SB_UPPER_DIR;
 	t.upper_path = x->i.upper;
-	r = env_export(&o, &t, fd, log, MAX_LAYER_BYTES, x->name, x->err);
+	r = env_export(&o, &t, fd, log, room(x), x->name, x->err);
 	if (r < 0 && r != -EINTR)
 		env_show_tail(log, 0);
 	if (r == -EINTR)
