@@ -32,7 +32,8 @@ static const char bash_script[] =
 	"\t\t\treturn\n"
 	"\t\tfi\n"
 	"\t\t[[ $one == \"$cur\"* ]] && COMPREPLY+=(\"${one#\"$cut\"}\")\n"
-	"\tdone < <(\"${words[0]}\" completions words -- \"${words[@]:1}\" 2>/dev/null)\n"
+	/* a "./sendbox" of a project is not run by looking for its words */
+	"\tdone < <(\"$([[ ${words[0]} == /* ]] && echo \"${words[0]}\" || echo sendbox)\" completions words -- \"${words[@]:1}\" 2>/dev/null)\n"
 	"}\n"
 	"complete -F _sendbox sendbox\n";
 
@@ -42,7 +43,9 @@ static const char zsh_script[] =
 	"_sendbox()\n"
 	"{\n"
 	"\tlocal -a found\n"
-	"\tfound=(${(f)\"$(\"${words[1]}\" completions words -- \"${(@)words[2,CURRENT]}\" 2>/dev/null)\"})\n"
+	"\tlocal tool=sendbox\n"
+	"\t[[ ${words[1]} == /* ]] && tool=${words[1]}\n"
+	"\tfound=(${(f)\"$(\"$tool\" completions words -- \"${(@)words[2,CURRENT]}\" 2>/dev/null)\"})\n"
 	"\tif [[ \"$found[1]\" = files ]]; then\n"
 	"\t\t_files\n"
 	"\telse\n"
@@ -59,7 +62,9 @@ static const char fish_script[] =
 	"# fish completion for sendbox: sendbox completions fish | source\n"
 	"function __sendbox_words\n"
 	"\tset -l all (commandline -opc) (commandline -ct)\n"
-	"\tset -l found ($all[1] completions words -- $all[2..-1] 2>/dev/null)\n"
+	"\tset -l tool sendbox\n"
+	"\tstring match -q '/*' -- $all[1]; and set tool $all[1]\n"
+	"\tset -l found ($tool completions words -- $all[2..-1] 2>/dev/null)\n"
 	"\tif test \"$found\" = files\n"
 	"\t\t__fish_complete_path (commandline -ct)\n"
 	"\telse\n"

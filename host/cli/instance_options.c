@@ -259,5 +259,6 @@ int run_instance(int argc, char **argv, struct run_options *opt, struct launch_r
 		k = on_base(&a, &target, &l, err);
 	if (k < 0)
 		return usage(ret, k, err);
-	return launch_instance(&l, &st, ret, err);
+	/* a dry run starts nothing, so the instance is not one that started and ended */
+	return opt->dry_run ? launch(&l, ret, err) : launch_instance(&l, &st, ret, err);
 }

@@ -42,7 +42,8 @@ static bool shown_ok(const char *s, size_t len)
 	if (len == 0 || len > INSTANCE_META_MAX)
 		return false;
 	for (size_t i = 0; i < len; i++)
-		if ((unsigned char)s[i] < 0x20 || s[i] == 0x7f)
+		if ((unsigned char)s[i] < 0x20 || s[i] == 0x7f ||
+		    (s[i] == '\xc2' && (unsigned char)s[i + 1] < 0xa0)) /* C1, in UTF-8 */
 			return false;
 	return true;
 }

@@ -80,6 +80,9 @@ TEST(annotations)
 	CHECK_EQ(meta(NOTE("version", "\"1\"") "," NOTE("name", "\"x\"") "," NOTE("base", "\"dir\"")), -EBADMSG);
 	CHECK_EQ(meta(NOTE("version", "\"1\"") "," NOTE("name", "\"\\u001b[2J\"") "," NOTE("base", "\"host\"")),
 		 -EBADMSG);
+	CHECK_EQ(meta(NOTE("version", "\"1\"") "," NOTE("name", "\"\\u009b2J\"") "," NOTE("base", "\"host\"")),
+		 -EBADMSG);
+	CHECK_EQ(meta(NOTE("version", "\"1\"") "," NOTE("name", "\"\\u00e9\"") "," NOTE("base", "\"host\"")), 0);
 	CHECK_EQ(meta(NOTE("version", "\"1\"") "," NOTE("name", "[]") "," NOTE("base", "\"host\"")), -EBADMSG);
 	CHECK_EQ(meta(NOTE("version", "\"1\"") "," NOTE("version", "\"1\"")), -EBADMSG);
 	(void)snprintf(longest, sizeof(longest), "%s", NOTE("version", "\"1\"") "," NOTE("base", "\"host\"") ","
