@@ -23,7 +23,7 @@ enum { O_UPDATE = 1, O_OFFLINE, O_QUIET, O_LOCK, O_FORCE, O_HELP };
 static const struct cli_option table[] = {
 	{ "update", 0, NULL, "pull: ask what the tag stands for now, and pin that", O_UPDATE },
 	{ "offline", 0, NULL, "pull: use what is here, fetch nothing", O_OFFLINE },
-	{ "lock", 0, "FILE", "pull: the lock file, instead of images.lock of the state", O_LOCK },
+	{ "lock", 0, "FILE", "pull: the lock file, instead of images.lock beside config.yaml", O_LOCK },
 	{ "force", 'f', NULL, "rm: also what instances and environments lie on", O_FORCE },
 	{ "quiet", 'q', NULL, "nothing on stderr but failures", O_QUIET },
 	{ "help", 'h', NULL, "this text", O_HELP },

@@ -390,7 +390,7 @@ static int get(struct get *g, struct image *ret, struct sb_err *err)
 {
 	int n = g->w->lock_path ? snprintf(g->lock_path, sizeof(g->lock_path), "%s", g->w->lock_path)
 				: snprintf(g->lock_path, sizeof(g->lock_path), "%s/images.lock",
-					   g->d->state);
+					   g->d->config);
 	int r;
 
 	if (n < 0 || (size_t)n >= sizeof(g->lock_path))

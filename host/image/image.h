@@ -38,7 +38,7 @@ void image_done(struct image *i);
 
 struct image_want {
 	const char *reference;
-	const char *lock_path; /* lock file beside the configuration, or NULL: <state>/images.lock */
+	const char *lock_path; /* lock file beside the configuration, or NULL: <config>/images.lock */
 	bool offline;          /* use what is there; never fetch */
 	bool update;           /* resolve a tag anew and move the lock */
 	/* progress for people: what, done, total (bytes; 0 = unknown). May be NULL. */

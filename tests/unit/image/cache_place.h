@@ -28,7 +28,7 @@ static inline void cache_place_make(struct cache_place *p)
 	(void)snprintf(p->state, sizeof(p->state), "%s/state", p->top);
 	if (mkdir(p->state, 0700) < 0)
 		abort();
-	p->d = (struct sb_dirs){ .cache = p->top, .state = p->state, .libexec = LIBEXEC };
+	p->d = (struct sb_dirs){ .cache = p->top, .state = p->state, .config = p->state, .libexec = LIBEXEC };
 }
 static inline void cache_place_done(struct cache_place *p)
 {
