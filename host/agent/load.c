@@ -9,6 +9,7 @@
 
 #include "agent_i.h"
 #include "base/fd.h"
+#include "base/near.h"
 
 #define MAX_AGENTS 1024
 
@@ -222,7 +223,7 @@ struct near {
 static int near_one(void *arg, const char *name, bool ok)
 {
 	struct near *n = arg;
-	unsigned int d = ok ? text_distance(n->word, name, 3) : 9;
+	unsigned int d = ok ? sb_near(n->word, name, 3) : 9;
 	size_t len = strlen(n->list);
 
 	if (!ok)

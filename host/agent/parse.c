@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent_i.h"
+#include "base/near.h"
 #include "config/cfg_i.h"
 #include "core/net_policy.h"
 #include "core/plan.h"
@@ -288,7 +289,7 @@ static void unknown(struct reading *r, const struct doc_node *key, const char *f
 	const char *near = NULL;
 
 	for (size_t i = 0; known[i]; i++)
-		if (text_distance(key->text, known[i], 2) <= 2)
+		if (sb_near(key->text, known[i], 2) <= 2)
 			near = known[i];
 	problems_add(r->p, key, field, "unknown_key", "there is no field \"%.80s\"%s%s", key->text,
 		     field[0] ? " in " : "", field);

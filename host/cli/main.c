@@ -7,6 +7,7 @@
 
 #include "agent/agent.h"
 #include "base/log.h"
+#include "base/near.h"
 #include "cli.h"
 #include "dirs.h"
 #include "options.h"
@@ -132,7 +133,7 @@ static void help(FILE *to)
 
 static int unknown(const char *word)
 {
-	unsigned int best = strlen(word) > 4 ? 3 : 2; /* of a short word, one letter */
+	unsigned int best = sb_near_max(word) + 1;
 	const char *near = NULL;
 	struct cli_dirs dirs;
 	struct sb_err err = { 0 };
@@ -140,7 +141,7 @@ static int unknown(const char *word)
 	char agent[65] = "";
 
 	for (size_t i = 0; i < SB_ARRAY_LEN(commands); i++) {
-		unsigned int d = cli_distance(word, commands[i].name);
+		unsigned int d = sb_near(word, commands[i].name, best);
 
 		if (d < best) {
 			best = d;

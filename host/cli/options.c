@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/near.h"
 #include "base/num.h"
 
 static const struct cli_option *find_long(const struct cli_option *table, size_t n,
@@ -26,40 +27,13 @@ static const struct cli_option *find_letter(const struct cli_option *table, size
 }
 
 /* How far apart two words are, for "did you mean"; words longer than 31 never match. */
-unsigned int cli_distance(const char *a, const char *b)
-{
-	unsigned int row[32];
-	size_t la = strlen(a);
-	size_t lb = strlen(b);
-
-	if (la > 31 || lb > 31)
-		return 99;
-	for (size_t k = 0; k <= lb; k++)
-		row[k] = (unsigned int)k;
-	for (size_t i = 1; i <= la; i++) {
-		unsigned int diag = row[0];
-
-		row[0] = (unsigned int)i;
-		for (size_t k = 1; k <= lb; k++) {
-			unsigned int up = row[k];
-			unsigned int best = diag + (a[i - 1] == b[k - 1] ? 0 : 1);
-
-			best = SB_MIN(best, up + 1);
-			best = SB_MIN(best, row[k - 1] + 1);
-			row[k] = best;
-			diag = up;
-		}
-	}
-	return row[lb];
-}
-
 static int unknown(const struct cli_option *table, size_t n, const char *word, struct sb_err *err)
 {
 	const char *near = NULL;
 	unsigned int best = 3;
 
 	for (size_t i = 0; i < n; i++) {
-		unsigned int d = strncmp(word, "--", 2) == 0 ? cli_distance(word + 2, table[i].name) : 9;
+		unsigned int d = strncmp(word, "--", 2) == 0 ? sb_near(word + 2, table[i].name, 2) : 9;
 
 		if (d < best) {
 			best = d;

@@ -33,9 +33,6 @@ void cli_options_help(const struct cli_option *table, size_t n);
  * that called it ends. For completions. */
 void cli_options_probe(const struct cli_option **ret, size_t *ret_n);
 
-/* How many letters two words differ in; 99: too long to tell. */
-unsigned int cli_distance(const char *a, const char *b);
-
 struct cfg_source;
 struct own_mount { /* a folder or file of our own state that a session works on */
 	const char *host;

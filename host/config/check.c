@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "base/near.h"
 #include "cfg_i.h"
 
 void check_problem(struct check *c, const struct doc_node *at, const char *code, const char *fmt, ...)
@@ -154,7 +155,7 @@ static void consider(struct nearest *s, const char *word, size_t len)
 		return;
 	memcpy(text, word, len);
 	text[len] = '\0';
-	d = text_distance(s->word, text, max);
+	d = sb_near(s->word, text, max);
 	if (d <= max && (!s->found || d < s->best)) {
 		memcpy(s->room, text, len + 1);
 		s->found = s->room;

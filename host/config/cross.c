@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cfg_i.h"
+#include "base/near.h"
 
 static bool is(const struct cfg_value *v, const char *word)
 {
@@ -110,11 +111,11 @@ static void cross_group_words(const struct cfg *c, const char *list, struct prob
 		for (size_t k = 0; cfg_groups[k]; k++) {
 			if (strcmp(cfg_groups[k], v->text) == 0)
 				goto next;
-			if (text_distance(lower, cfg_groups[k], 1) <= 1)
+			if (sb_near(lower, cfg_groups[k], 1) <= 1)
 				near = cfg_groups[k];
 		}
 		for (size_t k = 0; own && k < own->n; k++)
-			if (text_distance(lower, own->keys[k], 1) <= 1)
+			if (sb_near(lower, own->keys[k], 1) <= 1)
 				near = own->keys[k];
 		if (near) {
 			cfg_problem(p, v, list, "bad_value", "there is no group \"%.64s\"; if it is the "

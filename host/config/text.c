@@ -97,28 +97,3 @@ bool text_append(char *out, size_t cap, const char *s, size_t len)
 	out[n + take] = '\0';
 	return take == len;
 }
-
-unsigned int text_distance(const char *a, const char *b, unsigned int max)
-{
-	unsigned int row[65];
-	size_t n = strlen(a);
-	size_t m = strlen(b);
-
-	if (n >= SB_ARRAY_LEN(row) || m >= SB_ARRAY_LEN(row) || n > m + max || m > n + max)
-		return max + 1;
-	for (unsigned int j = 0; j <= m; j++)
-		row[j] = j;
-	for (size_t i = 1; i <= n; i++) {
-		unsigned int diag = row[0];
-
-		row[0] = (unsigned int)i;
-		for (size_t j = 1; j <= m; j++) {
-			unsigned int up = row[j];
-			unsigned int change = diag + (a[i - 1] != b[j - 1]);
-
-			row[j] = SB_MIN(SB_MIN(up, row[j - 1]) + 1, change);
-			diag = up;
-		}
-	}
-	return SB_MIN(row[m], max + 1);
-}

@@ -28,7 +28,5 @@ void text_show(const char *in, size_t len, char *out, size_t cap);
 /* Append as much of @s as has room; @out ends with NUL. Return: whether all of it had. */
 bool text_append(char *out, size_t cap, const char *s, size_t len);
 
-/* Levenshtein distance, at most @max + 1. */
-unsigned int text_distance(const char *a, const char *b, unsigned int max);
 
 #endif

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/near.h"
 #include "os/rmtree.h"
 #include "state_i.h"
 
@@ -132,44 +133,16 @@ static int find(struct state *s, const char *name, struct instance *ret, struct 
 	return r < 0 ? sb_err_set(err, r, "out of memory") : 0;
 }
 
-/* ---- near names ---- */
-
-static unsigned int distance(const char *a, const char *b)
-{
-	unsigned int row[66];
-	size_t la = strlen(a);
-	size_t lb = strlen(b);
-
-	if (la > 64 || lb > 64)
-		return 99;
-	for (size_t k = 0; k <= lb; k++)
-		row[k] = (unsigned int)k;
-	for (size_t i = 1; i <= la; i++) {
-		unsigned int diag = row[0];
-
-		row[0] = (unsigned int)i;
-		for (size_t k = 1; k <= lb; k++) {
-			unsigned int up = row[k];
-			unsigned int best = diag + (a[i - 1] == b[k - 1] ? 0 : 1);
-
-			best = SB_MIN(best, up + 1);
-			row[k] = SB_MIN(best, row[k - 1] + 1);
-			diag = up;
-		}
-	}
-	return row[lb];
-}
-
 static int not_found(struct state *s, const char *name, struct sb_err *err)
 {
 	sb_autostmt sqlite3_stmt *st = NULL;
 	char near[65] = "";
-	unsigned int best = 3;
+	unsigned int best = sb_near_max(name) + 1;
 	int r = state_prepare(s, "SELECT name FROM instances ORDER BY id DESC", &st, err);
 
 	while (r == 0 && sqlite3_step(st) == SQLITE_ROW) {
 		const char *one = (const char *)sqlite3_column_text(st, 0);
-		unsigned int d = one ? distance(name, one) : 99;
+		unsigned int d = one ? sb_near(name, one, best) : 99;
 
 		if (one && (d < best || (near[0] == '\0' && strlen(name) >= 3 &&
 					 strncmp(one, name, strlen(name)) == 0))) {

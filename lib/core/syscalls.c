@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/near.h"
 
 static const struct entry {
 	const char *name;
@@ -35,38 +36,13 @@ const char *sb_syscall_name(int nr)
 	return NULL;
 }
 
-#define NAME_ROOM 40
-
-/* Edits between two short names. */
-static unsigned int distance(const char *a, const char *b)
-{
-	unsigned int row[NAME_ROOM + 1];
-	size_t lb = strlen(b);
-
-	for (unsigned int j = 0; j <= lb; j++)
-		row[j] = j;
-	for (unsigned int i = 1; a[i - 1]; i++) {
-		unsigned int diagonal = row[0];
-
-		row[0] = i;
-		for (size_t j = 1; j <= lb; j++) {
-			unsigned int change = diagonal + (a[i - 1] != b[j - 1]);
-			unsigned int one = SB_MIN(row[j], row[j - 1]) + 1;
-
-			diagonal = row[j];
-			row[j] = SB_MIN(change, one);
-		}
-	}
-	return row[lb];
-}
-
 static const char *nearest(const char *name)
 {
 	const char *best = NULL;
 	unsigned int least = 3;
 
 	for (size_t i = 0; i < SB_ARRAY_LEN(table); i++) {
-		unsigned int d = distance(name, table[i].name);
+		unsigned int d = sb_near(name, table[i].name, 2);
 
 		if (d < least) {
 			least = d;
@@ -87,7 +63,7 @@ int sb_syscall_may_deny(const char *name, struct sb_err *err)
 					  "without it no program can run or end", name);
 	if (sb_syscall_number(name) != -ENOENT)
 		return 0;
-	near = strlen(name) < NAME_ROOM ? nearest(name) : NULL;
+	near = nearest(name);
 	return sb_err_set(err, -EINVAL, "there is no system call \"%.60s\"%s%s%s", name,
 			  near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
