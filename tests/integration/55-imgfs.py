@@ -49,7 +49,10 @@ def start(layers, owner=None, send=None):
     p = subprocess.Popen(argv, preexec_fn=lambda: os.dup2(theirs.fileno(), 3), stderr=subprocess.PIPE,
                          pass_fds=[3] + [50 + i for i in range(len(fds))], text=True)
     theirs.close()
-    socket.send_fds(ours, [b"x"], [fuse if send is None else send])
+    try:
+        socket.send_fds(ours, [b"x"], [fuse if send is None else send])
+    except BrokenPipeError:
+        pass # it has refused a layer already
     os.close(fuse)
     ours.close()
     for fd in fds:
