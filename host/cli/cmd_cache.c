@@ -100,6 +100,21 @@ static int one_environment(void *arg, const struct environment *e)
 	return 0;
 }
 
+/* Open the folder @name of the cache. @ret_path: its path, owned; @ret: NULL = it is not there.
+ * Return: 0; -errno with text. */
+static int open_folder(const struct cache *c, const char *name, char **ret_path, DIR **ret,
+		       struct sb_err *err)
+{
+	*ret = NULL;
+	if (asprintf(ret_path, "%s/%s", c->dirs.d.cache, name) < 0) {
+		*ret_path = NULL;
+		return sb_err_set(err, -ENOMEM, "out of memory");
+	}
+	*ret = opendir(*ret_path);
+	return *ret || errno == ENOENT ? 0
+				       : sb_err_set(err, -errno, "%s: %s", *ret_path, strerror(errno));
+}
+
 /* What a disk or folder takes, not what it pretends to. */
 static uint64_t allocated(int dir, const char *name, int depth)
 {
@@ -138,12 +153,10 @@ static int list_folder(const struct cache *c, const char *in, const char *kind, 
 {
 	sb_autofree char *path = NULL;
 	DIR *d;
+	int r = open_folder(c, in, &path, &d, err);
 
-	if (asprintf(&path, "%s/%s", c->dirs.d.cache, in) < 0)
-		return -ENOMEM;
-	d = opendir(path);
-	if (!d)
-		return errno == ENOENT ? 0 : sb_err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (r < 0 || !d)
+		return r;
 	for (const struct dirent *e = readdir(d); e; e = readdir(d)) {
 		struct stat st;
 
@@ -209,13 +222,10 @@ static int used_by_images(struct cache *c)
 {
 	sb_autofree char *path = NULL;
 	DIR *d;
-	int r = 0;
+	int r = open_folder(c, "images", &path, &d, NULL);
 
-	if (asprintf(&path, "%s/images", c->dirs.d.cache) < 0)
-		return -ENOMEM;
-	d = opendir(path);
-	if (!d)
-		return errno == ENOENT ? 0 : -errno;
+	if (r < 0 || !d)
+		return r;
 	for (const struct dirent *e = readdir(d); r == 0 && e; e = readdir(d)) {
 		const char *dot = strrchr(e->d_name, '.');
 		sb_autofree char *text = NULL;
@@ -263,12 +273,10 @@ static int list_layers(const struct cache *c, struct sb_err *err)
 {
 	sb_autofree char *path = NULL;
 	DIR *d;
+	int r = open_folder(c, "layers", &path, &d, err);
 
-	if (asprintf(&path, "%s/layers", c->dirs.d.cache) < 0)
-		return -ENOMEM;
-	d = opendir(path);
-	if (!d)
-		return errno == ENOENT ? 0 : sb_err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (r < 0 || !d)
+		return r;
 	for (const struct dirent *e = readdir(d); e; e = readdir(d)) {
 		char name[17];
 		struct stat st;
@@ -314,11 +322,9 @@ static int prune_layers(struct cache *c, struct sb_err *err)
 
 	if (r < 0)
 		return r;
-	if (asprintf(&path, "%s/layers", c->dirs.d.cache) < 0)
-		return -ENOMEM;
-	d = opendir(path);
-	if (!d)
-		return errno == ENOENT ? 0 : sb_err_set(err, -errno, "%s: %s", path, strerror(errno));
+	r = open_folder(c, "layers", &path, &d, err);
+	if (r < 0 || !d)
+		return r;
 	for (const struct dirent *e = readdir(d); e; e = readdir(d)) {
 		struct stat st;
 
@@ -479,12 +485,10 @@ static int verify(struct cache *c, struct sb_err *err)
 {
 	sb_autofree char *path = NULL;
 	DIR *d;
+	int r = open_folder(c, "layers", &path, &d, err);
 
-	if (asprintf(&path, "%s/layers", c->dirs.d.cache) < 0)
-		return -ENOMEM;
-	d = opendir(path);
-	if (!d)
-		return errno == ENOENT ? 0 : sb_err_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (r < 0 || !d)
+		return r;
 	for (const struct dirent *e = readdir(d); e; e = readdir(d))
 		if (strspn(e->d_name, "0123456789abcdef") == SHA_HEX &&
 		    strcmp(e->d_name + SHA_HEX, ".erofs") == 0)

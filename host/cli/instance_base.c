@@ -12,8 +12,6 @@
 #include "cli.h"
 #include "image/cache.h"
 
-#define ENV_MAX 256
-
 void instance_base_done(struct instance_base *b)
 {
 	for (char **e = b->env; e && *e; e++)
@@ -97,35 +95,6 @@ int instance_layers_text(const struct sb_plan_layer *layers, size_t n, char **re
 
 /* ---- from text ---- */
 
-static int copy(const json_t *j, const char *key, char **ret)
-{
-	const char *s = json_string_value(json_object_get(j, key));
-
-	if (!s)
-		return 0;
-	*ret = strdup(s);
-	return *ret ? 0 : -ENOMEM;
-}
-
-static int copy_env(const json_t *list, char ***ret)
-{
-	size_t n = json_array_size(list);
-
-	if (n > ENV_MAX)
-		return -EBADMSG;
-	*ret = calloc(n + 1, sizeof(**ret));
-	for (size_t i = 0; *ret && i < n; i++) {
-		const char *s = json_string_value(json_array_get(list, i));
-
-		if (!s)
-			return -EBADMSG;
-		(*ret)[i] = strdup(s);
-		if (!(*ret)[i])
-			return -ENOMEM;
-	}
-	return *ret ? 0 : -ENOMEM;
-}
-
 int instance_base_parse(const char *text, struct instance_base *ret)
 {
 	SB_CLEANUP(instance_base_done) struct instance_base b = { 0 };
@@ -138,13 +107,13 @@ int instance_base_parse(const char *text, struct instance_base *ret)
 	for (size_t k = 1; kind && k < SB_ARRAY_LEN(kinds); k++)
 		if (strcmp(kind, kinds[k]) == 0)
 			b.image = (enum sb_image_kind)k;
-	r = b.image == SB_IMAGE_NONE ? -EBADMSG : copy(j, "path", &b.path);
+	r = b.image == SB_IMAGE_NONE ? -EBADMSG : image_copy_text(j, "path", &b.path);
 	if (r == 0)
-		r = copy(j, "reference", &b.reference);
+		r = image_copy_text(j, "reference", &b.reference);
 	if (r == 0)
-		r = copy(j, "digest", &b.digest);
+		r = image_copy_text(j, "digest", &b.digest);
 	if (r == 0)
-		r = copy_env(json_object_get(j, "env"), &b.env);
+		r = image_copy_env(json_object_get(j, "env"), &b.env);
 	json_decref(j);
 	if (r == 0 && (b.image == SB_IMAGE_DIR) != (b.path != NULL))
 		r = -EBADMSG;

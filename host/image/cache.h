@@ -10,6 +10,8 @@
  *   <cache>/images/HEX.lock    held (flock) while that image is made; empty
  *   <cache>/images/tmp-*       folder with blobs of an image being fetched; locked likewise
  */
+#include <jansson.h>
+
 #include "image/image.h"
 
 SB_MUST_CHECK int image_dir_open(const struct sb_dirs *d, const char *name, int *ret,
@@ -24,6 +26,10 @@ void image_tmp_name(char out[32]);
 SB_MUST_CHECK int image_layer_keep(const struct sb_dirs *d, int dir, const char *tmp, int fd,
 				   struct sb_plan_layer *ret, struct sb_err *err);
 
+/* Of our own records: a member that may be absent, and a list of variables. @ret: owned, also partly after
+ * a failure. Return: 0; -EBADMSG; -ENOMEM. */
+SB_MUST_CHECK int image_copy_text(const json_t *j, const char *key, char **ret);
+SB_MUST_CHECK int image_copy_env(const json_t *list, char ***ret);
 /* <cache>/images/HEX.json as a struct; @i's layer is found and checked, too.
  * Return: 0; -ENOENT: not there, or its layer is gone; -ESTALE; -errno. */
 SB_MUST_CHECK int image_record_load(const struct sb_dirs *d, const char *digest, struct image *i,

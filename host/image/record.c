@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/num.h"
 #include "image/cache.h"
+#include "image/oci.h"
 #include "os/rmtree.h"
 
 #define RECORD_MAX (1U << 20)
@@ -39,7 +40,7 @@ void image_done(struct image *i)
 	*i = (struct image){ 0 };
 }
 
-static int copy_text(const json_t *j, const char *key, char **ret)
+int image_copy_text(const json_t *j, const char *key, char **ret)
 {
 	const char *s = json_string_value(json_object_get(j, key));
 
@@ -49,13 +50,13 @@ static int copy_text(const json_t *j, const char *key, char **ret)
 	return *ret ? 0 : -ENOMEM;
 }
 
-static int copy_env(const json_t *list, char ***ret)
+int image_copy_env(const json_t *list, char ***ret)
 {
 	size_t n = json_array_size(list);
-	char **env = calloc(n + 1, sizeof(char *));
+	char **env = n > OCI_MAX_ENV ? NULL : calloc(n + 1, sizeof(char *));
 
 	if (!env)
-		return -ENOMEM;
+		return n > OCI_MAX_ENV ? -EBADMSG : -ENOMEM;
 	*ret = env;
 	for (size_t i = 0; i < n; i++) {
 		const char *s = json_string_value(json_array_get(list, i));
@@ -77,13 +78,13 @@ static int from_json(const json_t *j, struct image *i, uint8_t sha[32])
 	if (json_integer_value(json_object_get(j, "version")) != 1 || !layer ||
 	    sb_hex_parse(layer, sha, 32) < 0)
 		return -EBADMSG;
-	r = copy_text(j, "reference", &i->reference);
+	r = image_copy_text(j, "reference", &i->reference);
 	if (r == 0)
-		r = copy_text(j, "user", &i->user);
+		r = image_copy_text(j, "user", &i->user);
 	if (r == 0)
-		r = copy_text(j, "workdir", &i->workdir);
+		r = image_copy_text(j, "workdir", &i->workdir);
 	if (r == 0)
-		r = copy_env(json_object_get(j, "env"), &i->env);
+		r = image_copy_env(json_object_get(j, "env"), &i->env);
 	return r;
 }
 
