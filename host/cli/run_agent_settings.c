@@ -1,8 +1,11 @@
 /* An agent's settings around one launch, and its banner. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -71,6 +74,36 @@ int run_agent_settings_rename(const struct sb_dirs *d, const char *from, const c
 	if (k < 0)
 		return k;
 	return renameat(fd, from, fd, to) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+/* Copies are made before their instance gets its row. */
+#define GC_AGE_S 3600
+
+int run_agent_settings_gc(const struct sb_dirs *d, size_t *ret, struct sb_err *err)
+{
+	sb_autofd int fd = enter(d);
+	int own = fd < 0 ? -1 : openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = own < 0 ? NULL : fdopendir(own);
+	int r = 0;
+
+	if (!dir) {
+		sb_fd_close(&own);
+		return fd == -ENOENT ? 0 : sb_err_set(err, fd < 0 ? fd : -errno, "%s/settings cannot be read",
+						      d->state);
+	}
+	for (const struct dirent *e = readdir(dir); r == 0 && e; e = readdir(dir)) {
+		struct stat st;
+
+		if (e->d_name[0] == '.' || fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		    st.st_mtime + GC_AGE_S > time(NULL) || status_of(d, e->d_name) != -ENOENT)
+			continue;
+		r = sb_rmtree(fd, e->d_name);
+		if (r < 0)
+			(void)sb_err_set(err, r, "%s/settings/%s: %s", d->state, e->d_name, strerror(-r));
+		*ret += r == 0;
+	}
+	(void)closedir(dir);
+	return r;
 }
 
 /* The folder above all of them; an instance without a name of its own gets one that is free. */
