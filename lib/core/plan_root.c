@@ -152,6 +152,8 @@ static int check_builder(const struct sb_plan *p, struct sb_err *err)
 		return sb_err_set(err, -EINVAL,
 				  "plan refused: a builder is root of its own guest, and not the "
 				  "root of tests");
+	if (p->ssh.n_keys > 0)
+		return sb_err_set(err, -EINVAL, "plan refused: a builder gets no SSH keys");
 	for (size_t i = 0; i < p->n_mounts; i++)
 		if (p->mounts[i].mode != SB_MOUNT_RO)
 			return refuse(err, "mount target", p->mounts[i].guest,
@@ -173,6 +175,8 @@ static int check_task(const struct sb_plan *p, struct sb_err *err)
 		rule = "has no shared folders";
 	else if (p->net.mode != SB_NET_NONE)
 		rule = "has no network";
+	else if (p->ssh.n_keys > 0)
+		rule = "has no SSH keys";
 	else if (p->tty)
 		rule = "writes to no terminal";
 	else if (p->builder)

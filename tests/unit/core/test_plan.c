@@ -527,8 +527,22 @@ static void no_folders(struct sb_plan *p)
 	p->n_mounts = 0;
 }
 
+static void no_keys(struct sb_plan *p)
+{
+	sb_plan_ssh_done(&p->ssh);
+	p->ssh = (struct sb_plan_ssh){ 0 };
+}
+
+static void builder_with_keys(struct sb_plan *p)
+{
+	no_folders(p);
+	p->builder = true;
+	p->uid = p->gid = 0;
+}
+
 static void builder(struct sb_plan *p)
 {
+	no_keys(p);
 	no_folders(p);
 	p->builder = true;
 	p->uid = p->gid = 0;
@@ -544,12 +558,22 @@ static void builder_of_tests(struct sb_plan *p)
 
 static void builder_with_a_folder(struct sb_plan *p)
 {
+	no_keys(p);
 	p->builder = true;
 	p->uid = p->gid = 0;
 }
 
+static void export_with_keys(struct sb_plan *p)
+{
+	no_folders(p);
+	sb_plan_net_done(&p->net);
+	p->net = (struct sb_plan_net){ .mode = SB_NET_NONE };
+	p->task = SB_TASK_EXPORT;
+}
+
 static void export(struct sb_plan *p)
 {
+	no_keys(p);
 	no_folders(p);
 	sb_plan_net_done(&p->net);
 	p->net = (struct sb_plan_net){ .mode = SB_NET_NONE };
@@ -565,6 +589,7 @@ static void export_of_memory(struct sb_plan *p)
 
 static void export_with_network(struct sb_plan *p)
 {
+	no_keys(p);
 	no_folders(p);
 	p->task = SB_TASK_EXPORT;
 }
@@ -573,6 +598,8 @@ TEST(builders_and_exports)
 {
 	CHECK_EQ(check_changed(builder), 0);
 	CHECK_EQ(check_changed(builder_of_tests), -EINVAL);
+	CHECK_EQ(check_changed(builder_with_keys), -EINVAL);
+	CHECK_EQ(check_changed(export_with_keys), -EINVAL);
 	CHECK_EQ(check_changed(builder_with_a_folder), -EINVAL);
 	CHECK_EQ(check_changed(export), 0);
 	CHECK_EQ(check_changed(export_of_memory), -EINVAL);
