@@ -253,6 +253,8 @@ static int boot_up(struct vm *vm, struct sb_err *err)
 		e = sb_init_module(MODULES, OVERLAY, err);
 	if (e == 0 && (boot->plan->n_layers > 0 || boot->plan->upper.kind == SB_UPPER_DISK))
 		e = sb_init_modules(MODULES, MODULES ".disk", NULL, err);
+	if (e == 0 && boot->plan->upper.kind == SB_UPPER_DISK)
+		e = sb_init_modules(MODULES, MODULES ".upper", NULL, err);
 	if (e < 0)
 		return e;
 	proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -12,9 +12,9 @@
 #include "provider/microvm/cpio.h"
 #include "provider/microvm/modules.h"
 
-#define BUILDER_VERSION 5
+#define BUILDER_VERSION 6
 #define KEEP 16
-#define LISTS 3
+#define LISTS 4
 #define MODULE_MAX (64U << 20) /* bytes of one module */
 
 struct part {
@@ -144,7 +144,7 @@ static int take_module(const struct sb_kernel *k, int dir, const char *path, boo
 static int read_modules(const struct sb_kernel *k, struct parts *p, struct sb_err *err)
 {
 	const struct sb_module_want *const wants[LISTS] = { p->want.boot, p->want.net,
-							   p->want.disk };
+							   p->want.disk, p->want.upper };
 	sb_autofd int dir = open(k->modules, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	sb_autofree struct sb_module_list *lists = calloc(LISTS, sizeof(*lists));
 	sb_autofree char *dep = NULL;
@@ -163,7 +163,7 @@ static int read_modules(const struct sb_kernel *k, struct parts *p, struct sb_er
 	if (r < 0)
 		return r;
 	for (size_t w = 0; w < LISTS; w++) {
-		if (w == 2 && !p->disks)
+		if (w >= 2 && !p->disks)
 			break;
 		r = sb_modules_pick(dep, builtin, wants[w], &lists[w], &why);
 		if (r < 0)
@@ -240,7 +240,7 @@ void sb_initramfs_base(struct sb_buf *out)
 static int put_order(struct sb_cpio *c, const struct parts *p, unsigned int w)
 {
 	static const char *const names[LISTS] = { "sendbox/modules.order", "sendbox/modules.net",
-						  "sendbox/modules.disk" };
+						  "sendbox/modules.disk", "sendbox/modules.upper" };
 	sb_autobuf struct sb_buf order = { 0 };
 
 	sb_buf_init(&order, 65536);
@@ -265,7 +265,7 @@ static int write_cpio(const struct parts *p, const uint8_t pub[32], struct sb_bu
 		sb_cpio_file(&c, name, 0444, p->modules[i].data, p->modules[i].len);
 	}
 	for (unsigned int w = 0; w < LISTS; w++) {
-		int r = w == 2 && !p->disks ? 0 : put_order(&c, p, w);
+		int r = w >= 2 && !p->disks ? 0 : put_order(&c, p, w);
 
 		if (r < 0)
 			return r;

@@ -25,20 +25,25 @@ const struct sb_module_want sb_modules_net[] = {
 	{ NULL, false },
 };
 
-/* crc32c_generic is what ext4 asks for by the algorithm's name. */
 const struct sb_module_want sb_modules_disk[] = {
-	{ "crc32c_generic", false }, { "virtio_blk", true }, { "erofs", true }, { "ext4", true },
+	{ "virtio_blk", true }, { "erofs", true },
+	{ NULL, false },
+};
+
+/* crc32c_generic is what ext4 asks for by the algorithm's name. */
+const struct sb_module_want sb_modules_upper[] = {
+	{ "crc32c_generic", false }, { "ext4", true },
 	{ NULL, false },
 };
 
 #define WANT_HEAD "sendbox-modules 1\n"
-static const char *const want_lists[] = { "boot ", "net ", "disk " };
+static const char *const want_lists[] = { "boot ", "net ", "disk ", "upper " };
 static const char *const want_needs[] = { "optional ", "required " };
 
 void sb_modules_want_write(struct sb_buf *out)
 {
 	const struct sb_module_want *const lists[] = { sb_modules_wanted, sb_modules_net,
-						       sb_modules_disk };
+						       sb_modules_disk, sb_modules_upper };
 
 	sb_buf_add_str(out, WANT_HEAD);
 	for (size_t i = 0; i < SB_ARRAY_LEN(lists); i++)
@@ -64,8 +69,8 @@ static int either(char **p, const char *const *words, int m)
 int sb_modules_want_parse(char *text, size_t len, struct sb_module_wants *ret)
 {
 	struct sb_module_wants w = { 0 };
-	struct sb_module_want *const to[] = { w.boot, w.net, w.disk };
-	size_t n[3] = { 0, 0, 0 };
+	struct sb_module_want *const to[] = { w.boot, w.net, w.disk, w.upper };
+	size_t n[SB_ARRAY_LEN(to)] = { 0 };
 	int last = 0;
 	char *p = text;
 

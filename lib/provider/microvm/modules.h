@@ -22,10 +22,11 @@ struct sb_module_want {
 extern const struct sb_module_want sb_modules_wanted[];
 extern const struct sb_module_want sb_modules_net[];
 extern const struct sb_module_want sb_modules_disk[]; /* one with layers or a disk */
+extern const struct sb_module_want sb_modules_upper[]; /* one with a disk, after those */
 
 /*
  * The same lists as a file of the guest bundle: "sendbox-modules 1", then a line
- * "boot|net|disk required|optional NAME" each, boot before net before disk.
+ * "boot|net|disk|upper required|optional NAME" each, in that order of the lists.
  */
 #define SB_MODULES_WANT_MAX 32 /* of each list */
 #define SB_MODULES_WANT_TEXT_MAX 8192
@@ -33,6 +34,7 @@ struct sb_module_wants {
 	struct sb_module_want boot[SB_MODULES_WANT_MAX + 1]; /* names point into the text */
 	struct sb_module_want net[SB_MODULES_WANT_MAX + 1];
 	struct sb_module_want disk[SB_MODULES_WANT_MAX + 1];
+	struct sb_module_want upper[SB_MODULES_WANT_MAX + 1];
 };
 /* The lists of this program as text. Errors are @out's. */
 void sb_modules_want_write(struct sb_buf *out);
