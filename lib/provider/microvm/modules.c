@@ -25,8 +25,9 @@ const struct sb_module_want sb_modules_net[] = {
 	{ NULL, false },
 };
 
+/* The same: erofs needs libcrc32c, too. */
 const struct sb_module_want sb_modules_disk[] = {
-	{ "virtio_blk", true }, { "erofs", true },
+	{ "crc32c_generic", false }, { "virtio_blk", true }, { "erofs", true },
 	{ NULL, false },
 };
 
