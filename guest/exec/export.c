@@ -24,21 +24,17 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "core/host_image.h"
+#include "wire/tar_names.h"
 #include "wire/tar_out.h"
 
 #define MAX_DEPTH 512
 #define MAX_HEADER (8U << 20)
 #define MAX_XATTRS 64
 #define MAX_XATTR_BYTES (1U << 20)
-#define MAX_LINKS (1U << 22)
 #define CHUNK (256U << 10)
 #define WH ".wh."
 #define SERVED "/run/host/etc/" /* of guest/rootfs/etc.c: links to what the host shows */
 
-struct link { /* the first name of a file with several */
-	ino_t ino; /* 0 = free */
-	char *path;
-};
 struct level {
 	DIR *dir;
 	size_t len; /* of the path up to this folder */
@@ -49,9 +45,7 @@ struct export {
 	struct sb_err *err;
 	struct sb_buf head;
 	uint8_t *chunk;
-	struct link *links; /* open addressing, a power of two */
-	size_t n_links;
-	size_t room;
+	struct sb_tar_names links;
 	struct level levels[MAX_DEPTH];
 	size_t depth;
 	char path[SB_PLAN_MAX_PATH + 1]; /* of what is looked at, relative to the root */
@@ -206,59 +200,16 @@ static int read_xattrs(struct export *x, int fd)
 
 /* ---- files with several names ---- */
 
-static struct link *slot(struct link *v, size_t room, ino_t ino)
-{
-	size_t i = (size_t)(ino * 0x9e3779b97f4a7c15ULL) & (room - 1);
-
-	while (v[i].ino != 0 && v[i].ino != ino)
-		i = (i + 1) & (room - 1);
-	return &v[i];
-}
-
-static int grow(struct export *x)
-{
-	size_t room = x->room ? 2 * x->room : 1024;
-	struct link *v;
-
-	if (2 * x->n_links < x->room)
-		return 0;
-	if (room > MAX_LINKS)
-		return refuse(x, -E2BIG, "too many files with several names");
-	v = calloc(room, sizeof(*v));
-	if (!v)
-		return refuse(x, -ENOMEM, strerror(ENOMEM));
-	for (size_t i = 0; i < x->room; i++)
-		if (x->links[i].ino)
-			*slot(v, room, x->links[i].ino) = x->links[i];
-	free(x->links);
-	x->links = v;
-	x->room = room;
-	return 0;
-}
-
 /* @ret: the name under which it is in the archive already, or NULL. */
 static int first_name(struct export *x, const struct stat *st, const char **ret)
 {
-	struct link *l;
 	int r;
 
 	*ret = NULL;
 	if (st->st_nlink < 2)
 		return 0;
-	r = grow(x);
-	if (r < 0)
-		return r;
-	l = slot(x->links, x->room, st->st_ino);
-	if (l->ino) {
-		*ret = l->path;
-		return 0;
-	}
-	l->path = strdup(x->path);
-	if (!l->path)
-		return refuse(x, -ENOMEM, strerror(ENOMEM));
-	l->ino = st->st_ino;
-	x->n_links++;
-	return 0;
+	r = sb_tar_names_first(&x->links, st->st_ino, x->path, ret);
+	return r < 0 ? refuse(x, r, r == -E2BIG ? "too many files with several names" : strerror(-r)) : 0;
 }
 
 /* ---- entries ---- */
@@ -434,9 +385,7 @@ static void done(struct export **px)
 
 	if (!x)
 		return;
-	for (size_t i = 0; i < x->room; i++)
-		free(x->links[i].path);
-	free(x->links);
+	sb_tar_names_done(&x->links);
 	free(x->chunk);
 	free(x->values);
 	sb_buf_done(&x->head);

@@ -12,19 +12,15 @@
 #include <sys/stat.h>
 
 #include "base/buf.h"
+#include "wire/tar_names.h"
 #include "wire/tar_out.h"
 
 #define MAX_DEPTH 512
 #define MAX_PATH 4095
 #define MAX_HEADER (8U << 20)
 #define MAX_XATTRS 64
-#define MAX_LINKS (1U << 22)
 #define WH ".wh."
 
-struct link {
-	uint64_t nid; /* + 1; 0 = free */
-	char *path;
-};
 struct level {
 	struct sb_erofs_node dir;
 	uint64_t pos;
@@ -37,9 +33,7 @@ struct out {
 	struct sb_buf head;
 	uint64_t entries_left;
 	uint64_t bytes_left;
-	struct link *links; /* open addressing, a power of two */
-	size_t n_links;
-	size_t room;
+	struct sb_tar_names links;
 	size_t depth;
 	struct level levels[MAX_DEPTH];
 	char path[MAX_PATH + 1];
@@ -91,57 +85,16 @@ static int put_data(struct out *o, const struct sb_erofs_node *n)
 
 /* ---- files with several names ---- */
 
-static struct link *slot(struct link *v, size_t room, uint64_t key)
-{
-	size_t i = (size_t)(key * 0x9e3779b97f4a7c15ULL) & (room - 1);
-
-	while (v[i].nid != 0 && v[i].nid != key)
-		i = (i + 1) & (room - 1);
-	return &v[i];
-}
-
-static int grow(struct out *o)
-{
-	size_t room = o->room ? 2 * o->room : 1024;
-	struct link *v;
-
-	if (2 * o->n_links < o->room)
-		return 0;
-	v = room <= MAX_LINKS ? calloc(room, sizeof(*v)) : NULL;
-	if (!v)
-		return refuse(o, -ENOMEM, "too many files with several names");
-	for (size_t i = 0; i < o->room; i++)
-		if (o->links[i].nid)
-			*slot(v, room, o->links[i].nid) = o->links[i];
-	free(o->links);
-	o->links = v;
-	o->room = room;
-	return 0;
-}
-
 /* @ret: the name under which it is in the archive already, or NULL. */
 static int first_name(struct out *o, const struct sb_erofs_node *n, const char **ret)
 {
-	struct link *l;
 	int r;
 
 	*ret = NULL;
 	if (n->nlink < 2)
 		return 0;
-	r = grow(o);
-	if (r < 0)
-		return r;
-	l = slot(o->links, o->room, n->nid + 1);
-	if (l->nid) {
-		*ret = l->path;
-		return 0;
-	}
-	l->path = strdup(o->path);
-	if (!l->path)
-		return refuse(o, -ENOMEM, strerror(ENOMEM));
-	l->nid = n->nid + 1;
-	o->n_links++;
-	return 0;
+	r = sb_tar_names_first(&o->links, n->nid, o->path, ret);
+	return r < 0 ? refuse(o, r, r == -E2BIG ? "too many files with several names" : strerror(-r)) : 0;
 }
 
 /* ---- attributes ---- */
@@ -336,9 +289,7 @@ static void done(struct out **po)
 
 	if (!o)
 		return;
-	for (size_t i = 0; i < o->room; i++)
-		free(o->links[i].path);
-	free(o->links);
+	sb_tar_names_done(&o->links);
 	sb_buf_done(&o->head);
 	free(o);
 }
