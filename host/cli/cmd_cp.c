@@ -5,12 +5,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -156,19 +154,17 @@ struct target {
 /* An existing folder gets the copy in it; otherwise the path is its name. */
 static int find_target(struct cp *c, struct target *t)
 {
-	const struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
-				      .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
 	struct stat st;
 	int r = 0;
 
 	t->name = c->base;
-	t->dir = (int)syscall(SYS_openat2, AT_FDCWD, c->local, &how, sizeof(how));
-	if (t->dir < 0 && (errno == ENOENT || errno == ENOTDIR))
+	t->dir = copy_open_dir(c->local);
+	if (t->dir == -ENOENT || t->dir == -ENOTDIR)
 		r = copy_place(c->local, &t->dir, &t->name, c->err);
 	else if (t->dir < 0)
-		return sb_err_set(c->err, -errno, "%.200s: %s", c->local, errno == ELOOP
+		return sb_err_set(c->err, t->dir, "%.200s: %s", c->local, t->dir == -ELOOP
 				  ? "it is, or leads through, a symbolic link, which a session may have made: give the "
-				    "path that it stands for (realpath)" : strerror(errno));
+				    "path that it stands for (realpath)" : strerror(-t->dir));
 	if (r == 0 && fstatat(t->dir, t->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(st.st_mode))
 		return sb_err_set(c->err, -EEXIST, "%.200s: \"%.200s\" is there already, and no file", c->local, t->name);
 	return r;

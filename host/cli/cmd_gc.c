@@ -47,7 +47,7 @@ int cmd_gc(int argc, char **argv)
 	if (cli_dirs_init(&dirs, &err) < 0 || cli_gc(&dirs.d, all, &n, &err) < 0 ||
 	    image_gc(&dirs.d, &left, &err) < 0 || environment_gc(&dirs.d, &builds, &err) < 0 ||
 	    state_open(&dirs.d, &s, &err) < 0 || instance_gc(s, &folders, &err) < 0 ||
-	    run_agent_settings_gc(&dirs.d, &folders, &err) < 0) {
+	    run_agent_settings_gc(&dirs.d, s, &folders, &err) < 0) {
 		cli_error("%s", err.text);
 		return SB_EXIT_INTERNAL;
 	}

@@ -152,7 +152,6 @@ static const struct {
 	{ "rm", NULL, instances },
 	{ "rename", NULL, instances },
 	{ "export", NULL, instances },
-	{ "cp", NULL, instances },
 	{ "edit", NULL, agents },
 	{ "settings", "diff", instances },
 	{ "settings", "apply", instances },

@@ -21,6 +21,8 @@ static inline void copy_text(char *to, size_t cap, const char *from, size_t len)
 	to[n] = '\0';
 }
 
+/* Open a local folder by a path that leads through no symbolic link and is none. Return: descriptor; -errno. */
+SB_MUST_CHECK int copy_open_dir(const char *path);
 /* Folder of a local path and the name in it; the path leads through no symbolic link. @ret_name: borrowed.
  * Return: 0; -EINVAL, -ELOOP with what to do; -errno. */
 SB_MUST_CHECK int copy_place(const char *path, int *ret_dir, const char **ret_name, struct sb_err *err);

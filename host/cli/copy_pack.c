@@ -16,10 +16,17 @@
 #define MAX_DEPTH 128
 #define MAX_PATH 4095
 
-int copy_place(const char *path, int *ret_dir, const char **ret_name, struct sb_err *err)
+int copy_open_dir(const char *path)
 {
 	const struct open_how how = { .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
 				      .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS };
+	int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+
+	return fd < 0 ? -errno : fd;
+}
+
+int copy_place(const char *path, int *ret_dir, const char **ret_name, struct sb_err *err)
+{
 	const char *slash = strrchr(path, '/');
 	char dir[MAX_PATH + 1] = ".";
 	size_t len = slash ? (size_t)(slash - path) : 0;
@@ -29,11 +36,11 @@ int copy_place(const char *path, int *ret_dir, const char **ret_name, struct sb_
 		return sb_err_set(err, -EINVAL, "\"%.200s\": give the name of a file or folder", path);
 	if (slash)
 		copy_text(dir, sizeof(dir), path, len ? len : 1);
-	*ret_dir = (int)syscall(SYS_openat2, AT_FDCWD, dir, &how, sizeof(how));
-	if (*ret_dir < 0 && errno == ELOOP)
+	*ret_dir = copy_open_dir(dir);
+	if (*ret_dir == -ELOOP)
 		return sb_err_set(err, -ELOOP, "\"%.200s\" leads through a symbolic link, which a session may have "
 					       "made: give the path that it stands for (realpath)", path);
-	return *ret_dir < 0 ? sb_err_set(err, -errno, "%.200s: %s", dir, strerror(errno)) : 0;
+	return *ret_dir < 0 ? sb_err_set(err, *ret_dir, "%.200s: %s", dir, strerror(-*ret_dir)) : 0;
 }
 
 struct pack {

@@ -14,9 +14,7 @@
 
 void instance_base_done(struct instance_base *b)
 {
-	for (char **e = b->env; e && *e; e++)
-		free(*e);
-	free(b->env);
+	sb_free_list(&b->env);
 	free(b->path);
 	free(b->reference);
 	free(b->digest);

@@ -53,7 +53,8 @@ int run_agent_settings_dir(const struct sb_dirs *d, const char *instance, char o
 SB_MUST_CHECK int run_agent_settings_remove(const struct sb_dirs *d, const char *instance);
 SB_MUST_CHECK int run_agent_settings_rename(const struct sb_dirs *d, const char *from, const char *to);
 /* Remove copies that no instance has; @ret grows by their number. Return: 0; -errno with text. */
-SB_MUST_CHECK int run_agent_settings_gc(const struct sb_dirs *d, size_t *ret, struct sb_err *err);
+SB_MUST_CHECK int run_agent_settings_gc(const struct sb_dirs *d, struct state *s, size_t *ret,
+					struct sb_err *err);
 /* Layers and upper of the session. */
 SB_MUST_CHECK int run_agent_environment(struct run_agent *r, struct sb_err *err);
 void run_agent_environment_done(struct run_agent *r);

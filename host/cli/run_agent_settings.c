@@ -24,19 +24,25 @@ int run_agent_settings_dir(const struct sb_dirs *d, const char *instance, char o
 }
 
 /* Return: INSTANCE_*; -ENOENT; -errno. */
-static int status_of(const struct sb_dirs *d, const char *instance)
+static int status_in(struct state *s, const char *instance)
 {
-	sb_autostate struct state *s = NULL;
 	struct instance i = { 0 };
 	struct sb_err err = { 0 };
-	int k = state_open(d, &s, &err);
+	int k = instance_get(s, instance, &i, &err);
 
-	if (k == 0)
-		k = instance_get(s, instance, &i, &err);
 	if (k == 0)
 		k = (int)i.status;
 	instance_done(&i);
 	return k;
+}
+
+static int status_of(const struct sb_dirs *d, const char *instance)
+{
+	sb_autostate struct state *s = NULL;
+	struct sb_err err = { 0 };
+	int k = state_open(d, &s, &err);
+
+	return k < 0 ? k : status_in(s, instance);
 }
 
 bool run_agent_settings_used(const struct sb_dirs *d, const char *instance)
@@ -79,7 +85,7 @@ int run_agent_settings_rename(const struct sb_dirs *d, const char *from, const c
 /* Copies are made before their instance gets its row. */
 #define GC_AGE_S 3600
 
-int run_agent_settings_gc(const struct sb_dirs *d, size_t *ret, struct sb_err *err)
+int run_agent_settings_gc(const struct sb_dirs *d, struct state *s, size_t *ret, struct sb_err *err)
 {
 	sb_autofd int fd = enter(d);
 	int own = fd < 0 ? -1 : openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -95,7 +101,7 @@ int run_agent_settings_gc(const struct sb_dirs *d, size_t *ret, struct sb_err *e
 		struct stat st;
 
 		if (e->d_name[0] == '.' || fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-		    st.st_mtime + GC_AGE_S > time(NULL) || status_of(d, e->d_name) != -ENOENT)
+		    st.st_mtime + GC_AGE_S > time(NULL) || status_in(s, e->d_name) != -ENOENT)
 			continue;
 		r = sb_rmtree(fd, e->d_name);
 		if (r < 0)

@@ -25,7 +25,6 @@
 
 #define LOG "log"
 #define MAX_LAYER_BYTES (64ULL << 30)
-#define MAX_LOG_BYTES (16U << 20) /* of one step */
 
 bool env_stopped(void)
 {
@@ -94,7 +93,7 @@ void env_build_end(struct env_build *b)
 	}
 	sb_fd_close(&b->parent);
 	free(b->hosts);
-	env_variables_done(&b->env);
+	sb_free_list(&b->env);
 	free(b->path);
 	b->hosts = NULL;
 	b->path = NULL;
@@ -181,7 +180,7 @@ int env_build_run(struct env_build *b, char **argv, bool own_io, struct sb_err *
 		tell_refused(b);
 		return r;
 	}
-	r = env_pour_start(&log, b->log, MAX_LOG_BYTES, true, err);
+	r = env_pour_start(&log, b->log, ENV_MAX_LOG_BYTES, true, err);
 	if (r == 0) {
 		const int logged[3] = { nothing, log.in, log.in };
 

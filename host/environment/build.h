@@ -13,7 +13,6 @@ SB_MUST_CHECK int env_hosts(const struct environment_what *w, char **ret);
 /* What a step is given: @w->env, and the caller's mirrors of the package managers among its groups.
  * @ret: malloc'd, NULL-terminated, its items too. Return: 0; -ENOMEM. */
 SB_MUST_CHECK int env_variables(const struct environment_what *w, char ***ret);
-void env_variables_done(char ***list);
 /* @text in at most @cap - 1 columns, control characters as '?', line breaks as blanks; cut with
  * "..." at the end. */
 void env_one_line(const char *text, char *out, size_t cap);
@@ -44,6 +43,8 @@ SB_MUST_CHECK int env_pour_start(struct env_pour *p, int to, uint64_t max, bool 
 				 struct sb_err *err);
 /* All writers have gone. Return: whether all of it is in the file. */
 bool env_pour_end(struct env_pour *p);
+
+#define ENV_MAX_LOG_BYTES (16U << 20) /* of what one session says */
 
 /* ---- export.c ---- */
 struct launch_target;

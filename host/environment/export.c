@@ -8,8 +8,6 @@
 #include "cli/launch.h"
 #include "environment/build.h"
 
-#define MAX_LOG_BYTES (16U << 20)
-
 int env_session(const struct run_options *o, const struct launch_target *t, const int io[3],
 		void (*refused)(void *arg, const char *text), void *arg, struct sb_err *err)
 {
@@ -48,7 +46,7 @@ int env_export(const struct run_options *o, const struct launch_target *t, int o
 		return sb_err_set(err, -errno, "/dev/null: %s", strerror(errno));
 	r = env_pour_start(&tar, out, max, false, err);
 	if (r == 0)
-		r = env_pour_start(&said, log, MAX_LOG_BYTES, true, err);
+		r = env_pour_start(&said, log, ENV_MAX_LOG_BYTES, true, err);
 	if (r == 0) {
 		const int io[3] = { nothing, tar.in, said.in };
 

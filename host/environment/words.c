@@ -66,18 +66,10 @@ int env_variables(const struct environment_what *w, char ***ret)
 		}
 	}
 	if (r < 0)
-		env_variables_done(&list);
+		sb_free_list(&list);
 	else
 		*ret = list;
 	return r;
-}
-
-void env_variables_done(char ***list)
-{
-	for (size_t i = 0; *list && (*list)[i]; i++)
-		free((*list)[i]);
-	free(*list);
-	*list = NULL;
 }
 
 void env_one_line(const char *text, char *out, size_t cap)

@@ -172,9 +172,7 @@ int oci_manifest_parse(const char *p, size_t len, struct oci_manifest *ret, stru
 
 void oci_config_done(struct oci_config *c)
 {
-	for (char **e = c->env; e && *e; e++)
-		free(*e);
-	free(c->env);
+	sb_free_list(&c->env);
 	free(c->user);
 	free(c->workdir);
 	*c = (struct oci_config){ 0 };

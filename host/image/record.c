@@ -27,9 +27,7 @@ static void json_freep(json_t **j)
 
 void image_done(struct image *i)
 {
-	for (char **e = i->env; e && *e; e++)
-		free(*e);
-	free(i->env);
+	sb_free_list(&i->env);
 	free(i->reference);
 	free(i->digest);
 	free(i->path);

@@ -39,6 +39,15 @@ static inline void sb_freep(void *pp)
 }
 #define sb_autofree SB_CLEANUP(sb_freep)
 
+/* Free a NULL-terminated list and what is in it; *@list, which may be NULL, becomes NULL. */
+static inline void sb_free_list(char ***list)
+{
+	for (char **e = *list; e && *e; e++)
+		free(*e);
+	free(*list);
+	*list = NULL;
+}
+
 /* Stays on in release builds; for our own bugs only, never for input. */
 SB_NORETURN void sb_assert_fail(const char *expr, const char *file, int line);
 #define sb_assert(e) ((e) ? (void)0 : sb_assert_fail(#e, __FILE__, __LINE__))

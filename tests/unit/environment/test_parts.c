@@ -153,13 +153,13 @@ TEST(variables)
 	CHECK_STR(list[0], "A=1");
 	CHECK_STR(list[1], "NPM_CONFIG_REGISTRY=https://mirror.example/");
 	CHECK(!list[2]);
-	env_variables_done(&list);
+	sb_free_list(&list);
 	CHECK(!list);
 	w.groups = pypi;
 	CHECK_EQ(env_variables(&w, &list), 0);
 	REQUIRE(list && list[0]);
 	CHECK(!list[1]);
-	env_variables_done(&list);
+	sb_free_list(&list);
 }
 
 TEST(one_line)
@@ -359,7 +359,7 @@ TEST(faults)
 		fired = t_fault_fired();
 		t_fault_disarm();
 		CHECK((r == 0) == (list != NULL) && (r == 0 || r == -ENOMEM));
-		env_variables_done(&list);
+		sb_free_list(&list);
 		if (!fired && r == 0)
 			break;
 	}
