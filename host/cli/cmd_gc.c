@@ -8,7 +8,7 @@
 #include "options.h"
 #include "run_agent_i.h"
 #include "session.h"
-#include "state/state.h"
+#include "state/session_record.h"
 
 int cmd_gc(int argc, char **argv)
 {
@@ -27,6 +27,7 @@ int cmd_gc(int argc, char **argv)
 	size_t left = 0;
 	size_t builds = 0;
 	size_t folders = 0;
+	size_t crashed = 0;
 	int at = 0;
 	int id;
 
@@ -46,7 +47,8 @@ int cmd_gc(int argc, char **argv)
 	}
 	if (cli_dirs_init(&dirs, &err) < 0 || cli_gc(&dirs.d, all, &n, &err) < 0 ||
 	    image_gc(&dirs.d, &left, &err) < 0 || environment_gc(&dirs.d, &builds, &err) < 0 ||
-	    state_open(&dirs.d, &s, &err) < 0 || instance_gc(s, &folders, &err) < 0 ||
+	    state_open(&dirs.d, &s, &err) < 0 || session_record_gc(s, &crashed, &err) < 0 ||
+	    instance_gc(s, &folders, &err) < 0 ||
 	    run_agent_settings_gc(&dirs.d, s, &folders, &err) < 0) {
 		cli_error("%s", err.text);
 		return SB_EXIT_INTERNAL;

@@ -203,7 +203,7 @@ void commands_tell(struct commands *c, commands_line_fn *line, void *arg)
 /* --- JSON --- */
 
 /* Bytes as text: what is not valid UTF-8 comes with each byte outside ASCII escaped. */
-static json_t *text_json(const char *p)
+json_t *commands_text(const char *p)
 {
 	json_t *s = json_string(p);
 	sb_autofree char *out = NULL;
@@ -230,11 +230,11 @@ json_t *commands_json(const struct sb_plan *plan, const struct sb_ipc_exec_event
 	json_t *argv = json_array();
 
 	for (size_t at = 0; at < ev->argv_len; at += strlen(ev->argv + at) + 1)
-		(void)json_array_append_new(argv, text_json(ev->argv + at));
+		(void)json_array_append_new(argv, commands_text(ev->argv + at));
 	return json_pack("{s:s,s:s,s:s,s:s?,s:s?,s:o?,s:o?,s:b,s:b,s:b,s:I,s:I,s:I}", "event",
 			 "command", "action", sb_cmd_action_name(action_of(ev)), "why", why_of(ev),
 			 "rule", rule ? rule->pattern : NULL, "from", rule ? rule->from : NULL,
-			 "path", text_json(ev->path), "argv", argv, "cut", ev->cut != 0,
+			 "path", commands_text(ev->path), "argv", argv, "cut", ev->cut != 0,
 			 "top_level", ev->top_level != 0, "killed", ev->killed != 0, "command",
 			 (json_int_t)ev->cmd, "pid", (json_int_t)ev->pid, "count",
 			 (json_int_t)ev->count);

@@ -27,4 +27,7 @@ void commands_tell(struct commands *c, commands_line_fn *line, void *arg);
 /* As one object for --json. Return: NULL without memory. */
 json_t *commands_json(const struct sb_plan *plan, const struct sb_ipc_exec_event *ev);
 
+/* Bytes as a JSON string: what is not valid UTF-8 comes with each byte outside ASCII escaped. */
+json_t *commands_text(const char *p);
+
 #endif

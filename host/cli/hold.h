@@ -18,6 +18,7 @@ struct hold_conf {
 	int *lock;          /* of the claim; taken by the holder */
 	const struct instance *was; /* resumed: as it was; NULL = new */
 	const char *image;  /* for people, or NULL */
+	const char *agent;  /* its name, or NULL */
 	const char *workspace;
 	const char *options; /* to be kept, where none are yet; or NULL */
 	bool rm;            /* the instance goes with the session */

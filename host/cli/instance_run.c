@@ -147,7 +147,7 @@ static int start(const struct launch *l, const struct instance_start *st, struct
 	sb_autofd int lock = -1;
 	char path[4096];
 	struct hold_conf hold = { .name = st->name, .dir = path, .lock = &lock, .rm = st->rm,
-				  .detach = st->detach, .keys = st->detach_keys, .image = st->image,
+				  .detach = st->detach, .keys = st->detach_keys, .image = st->image, .agent = st->agent,
 				  .options = st->options };
 	bool resumed = false;
 	int k = state_open(&dirs->d, &s, err);

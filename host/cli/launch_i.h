@@ -16,6 +16,7 @@
 #include "summary.h"
 
 struct hold_conf;
+struct state;
 struct attach;
 
 struct run {
@@ -52,6 +53,7 @@ struct run {
 	uint8_t terminals; /* bit n: the channel process filters stdio[n] for a terminal */
 	bool detached;
 	bool started;
+	struct state *memory; /* owned, open while there is a row to be completed at the end */
 	bool cancelled;
 	bool done;
 	struct commands *commands; /* judged executions; not with --json */

@@ -27,6 +27,7 @@
 #include "os/spawn.h"
 #include "plan_store.h"
 #include "provider/executable.h"
+#include "remember.h"
 #include "ssh_plan.h"
 #include "term.h"
 
@@ -372,6 +373,8 @@ static int run_plain(struct run *r, struct sb_err *err)
 	/* while the others start: syncing takes its time. Without a record nothing goes on. */
 	if (k == 0)
 		k = plan_store_put(&r->dirs.d, r->plan->session, r->file, r->file_len, err);
+	if (k == 0)
+		k = remember_begin(r, err);
 	return k == 0 ? sb_loop_run(r->loop) : k;
 }
 
@@ -449,5 +452,6 @@ void launch_session_end(struct run *r)
 				cli_error("clean-up: %s", err.text);
 		}
 	}
+	remember_end(r);
 	release_signals(r);
 }

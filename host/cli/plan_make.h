@@ -19,6 +19,9 @@ SB_MUST_CHECK int plan_make(const struct plan_input *in, const struct sb_dirs *d
 			    const struct sb_bundle *bundle, const uint8_t pub[32],
 			    struct sb_plan **ret, uint32_t *ret_fail, struct sb_err *err);
 
+/* The host's folder of the project; NULL: the working directory is the guest's own. */
+const char *plan_project_host(const struct sb_plan *p);
+
 /* The home folder inside, as long as the caller is who he is. Return: 0; -errno. */
 SB_MUST_CHECK int plan_guest_home(char *out, size_t cap);
 

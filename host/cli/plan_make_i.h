@@ -48,8 +48,6 @@ struct launch_target;
 void plan_tell_image(const struct launch_target *t, const char *reference, const struct sb_dirs *d);
 /* The guest path of the project: the shared folder that the working directory is in. */
 const char *plan_project(const struct sb_plan *p);
-/* The host's folder of it; NULL: the working directory is the guest's own. */
-const char *plan_project_host(const struct sb_plan *p);
 /* What a micro-VM may add to each shared folder. */
 void plan_set_quotas(struct sb_plan *p, const struct plan_input *in);
 /* Profile, system calls, resource limits. */

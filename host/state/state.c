@@ -31,9 +31,23 @@ static const char schema[] =
 	" base TEXT, layers BLOB NOT NULL CHECK(length(layers) % 32 = 0), bytes INTEGER NOT NULL,"
 	" built_s INTEGER NOT NULL, used_s INTEGER NOT NULL) STRICT;"
 	"PRAGMA user_version = 2;";
-/* what later versions added */
-static const char from_1[] = "ALTER TABLE instances ADD COLUMN base TEXT;"
-			     "PRAGMA user_version = 2;";
+/* What later versions added: steps[v] is what a file of version v lacks to be one of v + 1; an empty
+ * one begins at 2. */
+static const char *const steps[STATE_SCHEMA] = {
+	schema,
+	"ALTER TABLE instances ADD COLUMN base TEXT;"
+	"PRAGMA user_version = 2;",
+	"CREATE TABLE sessions(id BLOB NOT NULL UNIQUE CHECK(length(id) = 16),"
+	" kind INTEGER NOT NULL CHECK(kind BETWEEN 1 AND 3), project TEXT, agent TEXT, instance TEXT,"
+	" provider TEXT, argv TEXT, plan_sha256 BLOB NOT NULL CHECK(length(plan_sha256) = 32),"
+	" started_ns INTEGER NOT NULL, ended_ns INTEGER NOT NULL,"
+	" outcome INTEGER NOT NULL CHECK(outcome BETWEEN 1 AND 6), exit_status INTEGER NOT NULL,"
+	" audit_first INTEGER NOT NULL, audit_last INTEGER NOT NULL, kept INTEGER NOT NULL) STRICT;"
+	"CREATE INDEX sessions_started ON sessions(started_ns);"
+	"CREATE TABLE session_snapshots(session BLOB NOT NULL REFERENCES sessions(id) ON DELETE CASCADE,"
+	" source TEXT NOT NULL, before TEXT, after TEXT, PRIMARY KEY(session, source)) STRICT;"
+	"PRAGMA user_version = 3;",
+};
 
 static int code_of(int rc)
 {
@@ -140,8 +154,11 @@ static int upgrade(struct state *s, struct sb_err *err)
 		r = state_begin(s, err);
 		if (r == 0)
 			r = version(s, &v, err);
-		if (r == 0 && (v == 0 || v == 1))
-			r = exec(s, v == 0 ? schema : from_1, err);
+		while (r == 0 && v >= 0 && v < STATE_SCHEMA) {
+			r = exec(s, steps[v], err);
+			if (r == 0)
+				r = version(s, &v, err);
+		}
 		if (r == 0)
 			r = state_commit(s, err);
 		else
@@ -249,7 +266,7 @@ int state_lock(struct state *s, int64_t id, int *ret)
 	return 0;
 }
 
-static bool session_alive(struct state *s, const uint8_t session[16])
+bool state_session_alive(struct state *s, const uint8_t session[16])
 {
 	static const uint8_t none[16];
 	char hex[33];
@@ -272,5 +289,5 @@ bool state_alive(struct state *s, int64_t id, const uint8_t session[16])
 	sb_autofd int lock = -1;
 	int r = state_lock(s, id, &lock);
 
-	return r == -EBUSY || session_alive(s, session);
+	return r == -EBUSY || state_session_alive(s, session);
 }

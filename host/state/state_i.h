@@ -5,7 +5,7 @@
 
 #include "state.h"
 
-#define STATE_SCHEMA 2 /* user_version */
+#define STATE_SCHEMA 3 /* user_version */
 
 struct state {
 	sqlite3 *db;
@@ -32,6 +32,7 @@ static inline void state_finalizep(sqlite3_stmt **st)
 
 /* The lock of an instance's directory. Return: 0, held until @ret is closed; -EBUSY; -errno. */
 SB_MUST_CHECK int state_lock(struct state *s, int64_t id, int *ret);
+bool state_session_alive(struct state *s, const uint8_t session[16]);
 /* Whether somebody holds an instance or the session that it was last started as. */
 bool state_alive(struct state *s, int64_t id, const uint8_t session[16]);
 
