@@ -13,6 +13,7 @@
 #include "base/num.h"
 #include "cmd_instance.h"
 #include "plan_show.h"
+#include "sizes.h"
 #include "term.h"
 #include "run_agent_i.h"
 
@@ -20,63 +21,13 @@ static const char json_help[] = "print one JSON object an instance a line";
 
 /* ---- size ---- */
 
-#define FILES_MAX 1000000U
-#define DEPTH_MAX 48
-
-/* Allocated bytes below @fd, which is taken. */
-static uint64_t used(int fd, unsigned int depth, unsigned int *left)
-{
-	DIR *d = fdopendir(fd);
-	uint64_t sum = 0;
-	struct dirent *e;
-
-	if (!d) {
-		(void)close(fd);
-		return 0;
-	}
-	while ((e = readdir(d)) && *left > 0) {
-		struct stat st;
-		int sub;
-
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
-		    fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			continue;
-		(*left)--;
-		sum += (uint64_t)st.st_blocks * 512;
-		if (!S_ISDIR(st.st_mode) || depth >= DEPTH_MAX)
-			continue;
-		sub = openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-		if (sub >= 0)
-			sum += used(sub, depth + 1, left);
-	}
-	(void)closedir(d);
-	return sum;
-}
-
 static uint64_t size_of(struct state *s, int64_t id)
 {
 	char path[4200];
 	struct sb_err err = { 0 };
-	unsigned int left = FILES_MAX;
 	int fd = -1;
 
-	return instance_dir(s, id, path, sizeof(path), &fd, &err) < 0 ? 0 : used(fd, 0, &left);
-}
-
-static void size_text(uint64_t n, char *out, size_t cap)
-{
-	static const char units[] = "BKMGT";
-	size_t u = 0;
-	double v = (double)n;
-
-	while (v >= 1024 && u < 4) {
-		v /= 1024;
-		u++;
-	}
-	if (u == 0)
-		(void)snprintf(out, cap, "%lluB", (unsigned long long)n);
-	else
-		(void)snprintf(out, cap, v < 10 ? "%.1f%c" : "%.0f%c", v, units[u]);
+	return instance_dir(s, id, path, sizeof(path), &fd, &err) < 0 ? 0 : sizes_used(fd);
 }
 
 static void age_text(int64_t then, char *out, size_t cap)
@@ -183,7 +134,7 @@ static int list_one(void *arg, const struct instance *i)
 		return 0;
 	}
 	age_text(i->created_s, age, sizeof(age));
-	size_text(size_of(l->in->s, i->id), size, sizeof(size));
+	sizes_text(size_of(l->in->s, i->id), size, sizeof(size));
 	if (l->width < 80) { /* a line each, the name whole */
 		list_narrow(l, i, age, size);
 		return 0;

@@ -100,6 +100,7 @@ static const struct command commands[] = {
 	{ "net", cmd_net, "show what a running session reaches, or change it" },
 	{ "plan", cmd_plan, "show, compare and verify signed plans" },
 	{ "key", cmd_key, "keys that plans are signed with" },
+	{ "session", cmd_session, "list and show the sessions that were" },
 	{ "settings", cmd_settings, "what sessions changed in their copies of an agent's settings" },
 	{ "image", cmd_image, "fetch images, and show or remove those that are here" },
 	{ "doctor", cmd_doctor, "tell what this machine can do and what is missing" },

@@ -1,0 +1,23 @@
+#ifndef SB_HOST_CLI_SESSION_TEXT_H
+#define SB_HOST_CLI_SESSION_TEXT_H
+/* A remembered session, for programs and for people. */
+#include <jansson.h>
+#include <stdio.h>
+
+#include "state/session_record.h"
+
+/* One object; NULL without memory. */
+json_t *session_text_json(const struct session_record *r);
+/* The columns of `session ls`; a line of a list. */
+void session_text_head(FILE *to);
+void session_text_line(FILE *to, const struct session_record *r);
+/* Everything about one, a line a thing. */
+void session_text_show(FILE *to, const struct session_record *r);
+/* Its command as one line, escaped and cut to @cap. */
+void session_text_command(const struct session_record *r, char *out, size_t cap);
+/* How it ended, as "exit 3", "cancelled", "running". */
+void session_text_outcome(const struct session_record *r, char *out, size_t cap);
+/* How long it ran, or runs; "-": nobody knows. */
+void session_text_duration(const struct session_record *r, char *out, size_t cap);
+
+#endif
