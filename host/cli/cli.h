@@ -46,6 +46,8 @@ int cmd_policy(int argc, char **argv);
 int cmd_edit(int argc, char **argv);
 int cmd_cache(int argc, char **argv);
 int cmd_session(int argc, char **argv);
+int cmd_sign(int argc, char **argv);
+int cmd_verify(int argc, char **argv);
 int cmd_settings(int argc, char **argv);
 int cmd_completions(int argc, char **argv);
 /* Print every command, one a line. */

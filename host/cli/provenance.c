@@ -1,0 +1,212 @@
+#include "provenance.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "crypto/crypto.h"
+#include "dirs.h"
+#include "keys.h"
+
+int provenance_sign(const struct sb_dirs *d, struct sb_prov_sig *s, struct sb_err *err)
+{
+	sb_autofree uint8_t *payload = NULL;
+	uint8_t pub[32];
+	uint8_t sec[64];
+	size_t len = 0;
+	int r = cli_host_key(d, pub, sec, err);
+
+	if (r < 0)
+		return r;
+	sb_sha256(pub, sizeof(pub), s->signer);
+	sb_random(s->id, sizeof(s->id));
+	s->signed_at = (uint64_t)time(NULL);
+	r = sb_prov_payload(s, &payload, &len);
+	if (r == 0)
+		sb_sign(payload, len, sec, s->signature);
+	sb_wipe(sec, sizeof(sec));
+	return r < 0 ? sb_err_set(err, r, "cannot be signed: %s", r == -EINVAL
+				  ? "the name must be UTF-8 of 1 to 1024 bytes without control characters"
+				  : strerror(-r)) : 0;
+}
+
+int provenance_digest(const char *path, uint8_t ret[32], struct sb_err *err)
+{
+	sb_autofd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+	uint64_t len = 0;
+	int r;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return sb_err_set(err, -errno, "cannot read %.300s: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return sb_err_set(err, -EINVAL, "%.300s is no regular file", path);
+	r = sb_sha256_fd(fd, ret, &len);
+	return r < 0 ? sb_err_set(err, r, "cannot read %.300s: %s", path, strerror(-r)) : 0;
+}
+
+int provenance_read(const char *path, struct sb_prov_file *ret, struct sb_err *err)
+{
+	sb_autofree char *text = NULL;
+	struct sb_err why = { 0 };
+	size_t len = 0;
+	int r = sb_fd_read_file(AT_FDCWD, path, SB_PROV_FILE_MAX, &text, &len);
+
+	if (r == -ENOENT)
+		return r;
+	if (r < 0)
+		return sb_err_set(err, r, "cannot read %.300s: %s", path, strerror(-r));
+	r = sb_prov_parse(text, len, ret, &why);
+	return r < 0 ? sb_err_set(err, r, "%.200s: %.250s", path, why.text) : 0;
+}
+
+static int add_line(int dir, const char *name, char *before, size_t before_len,
+		    const struct sb_prov_sig *s)
+{
+	sb_autofree char *line = NULL;
+	sb_autofree char *all = NULL;
+	size_t len = 0;
+	int r = sb_prov_line(s, &line, &len);
+
+	if (r < 0)
+		return r;
+	all = malloc(before_len + len);
+	if (!all)
+		return -ENOMEM;
+	if (before_len)
+		memcpy(all, before, before_len);
+	memcpy(all + before_len, line, len);
+	return sb_fd_write_file(dir, name, all, before_len + len, 0644);
+}
+
+int provenance_append(const char *path, const struct sb_prov_sig *s, struct sb_err *err)
+{
+	sb_autoprov struct sb_prov_file f = { .n = 0 };
+	sb_autofree char *before = NULL;
+	sb_autofree char *folder = strdup(path);
+	char *slash = folder ? strrchr(folder, '/') : NULL;
+	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	sb_autofd int dir = -1;
+	size_t len = 0;
+	int r;
+
+	if (!folder)
+		return sb_err_set(err, -ENOMEM, "out of memory");
+	if (slash)
+		*(slash == folder ? slash + 1 : slash) = '\0';
+	dir = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return sb_err_set(err, -errno, "cannot open the folder of %.300s: %s", path,
+				  strerror(errno));
+	r = sb_fd_read_file(dir, name, SB_PROV_FILE_MAX, &before, &len);
+	if (r == 0)
+		r = sb_prov_parse(before, len, &f, err);
+	if (r < 0 && r != -ENOENT)
+		return sb_err_set(err, r, "cannot add to %.300s: %s", path, strerror(-r));
+	if (f.n == SB_PROV_MAX)
+		return sb_err_set(err, -E2BIG, "%.300s has %d signatures already", path, SB_PROV_MAX);
+	r = add_line(dir, name, before, r == 0 ? len : 0, s);
+	return r < 0 ? sb_err_set(err, r, "cannot write %.300s: %s", path, strerror(-r)) : 0;
+}
+
+/* ---- signers ---- */
+
+static void fingerprints(struct sb_signers *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		sb_sha256(s->v[i].key, 32, s->v[i].fingerprint);
+}
+
+int provenance_own_signers(const struct sb_dirs *d, struct sb_signers *ret, struct sb_err *err)
+{
+	cli_autokeys struct cli_keys keys = { .list = { .n = 0 } };
+	sb_autosigners struct sb_signers s = { .n = 0 };
+	static char none[] = "";
+	struct sb_signer own = { .name = none, .email = none };
+	int r = cli_keys_load(d, &keys, err);
+
+	if (r < 0)
+		return r;
+	memcpy(own.key, keys.current, 32);
+	r = sb_signers_add(&s, &own);
+	for (size_t i = 0; r == 0 && i < keys.list.n; i++) {
+		const struct sb_key *k = &keys.list.keys[i];
+		struct sb_signer one = { .name = none, .email = none, .valid_from = k->from,
+					 .valid_until = k->until, .revoked = k->revoked };
+
+		if (memcmp(k->key, keys.current, 32) == 0) {
+			s.v[0].revoked = k->revoked;
+			continue;
+		}
+		memcpy(one.key, k->key, 32);
+		r = sb_signers_add(&s, &one);
+		if (r == 0 && k->name[0]) { /* names need not differ here */
+			free(s.v[s.n - 1].name);
+			s.v[s.n - 1].name = strdup(k->name);
+			r = s.v[s.n - 1].name ? 0 : -ENOMEM;
+		}
+	}
+	if (r < 0)
+		return sb_err_set(err, r, "the keys: %s", strerror(-r));
+	fingerprints(&s);
+	*ret = s;
+	s = (struct sb_signers){ .n = 0 };
+	return 0;
+}
+
+int provenance_signers_read(const char *path, struct sb_signers *ret, struct sb_err *err)
+{
+	sb_autofree char *text = NULL;
+	struct sb_err why = { 0 };
+	size_t len = 0;
+	int r = sb_fd_read_file(AT_FDCWD, path, SB_SIGNERS_FILE_MAX, &text, &len);
+
+	if (r < 0)
+		return sb_err_set(err, r, "cannot read %.300s: %s", path, strerror(-r));
+	r = sb_signers_parse(text, len, ret, &why);
+	if (r < 0)
+		return sb_err_set(err, r, "%.200s: %.250s", path, why.text);
+	fingerprints(ret);
+	return 0;
+}
+
+int provenance_signers_key(const char *key, struct sb_signers *s, struct sb_err *err)
+{
+	static char none[] = "";
+	struct sb_signer one = { .name = none, .email = none };
+	int r = cli_key_read(key, one.key, err);
+
+	if (r < 0)
+		return r;
+	r = sb_signers_add(s, &one);
+	if (r < 0 && r != -EEXIST)
+		return sb_err_set(err, r, "too many keys");
+	fingerprints(s);
+	return 0;
+}
+
+int provenance_verify(const struct sb_prov_file *f, const uint8_t sha256[32],
+		      const struct sb_signers *s, enum sb_prov_verdict *verdicts, struct sb_err *err)
+{
+	uint64_t now = (uint64_t)time(NULL);
+
+	for (size_t i = 0; i < f->n; i++) {
+		const struct sb_prov_sig *sig = &f->sigs[i];
+		const struct sb_signer *who = sb_signers_find(s, sig->signer);
+		sb_autofree uint8_t *payload = NULL;
+		size_t len = 0;
+		int r = sb_prov_payload(sig, &payload, &len);
+
+		if (r < 0)
+			return sb_err_set(err, r, "signature %zu: %s", i + 1, strerror(-r));
+		verdicts[i] = sb_prov_judge(sig, sha256, who,
+					    who && sb_sign_verify(payload, len, sig->signature, who->key),
+					    now);
+	}
+	return sb_prov_decide(f, verdicts, s, err);
+}
