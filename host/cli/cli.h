@@ -16,6 +16,7 @@ enum sb_exit {
 	SB_EXIT_TIMEOUT = 122,
 	SB_EXIT_GUEST = 123,
 	SB_EXIT_INTERNAL = 124,
+	SB_EXIT_AUDIT = 125, /* what has to be recorded could not be */
 	SB_EXIT_CANNOT_EXEC = 126,
 	SB_EXIT_NO_PROGRAM = 127,
 	SB_EXIT_CANCELLED = 130,

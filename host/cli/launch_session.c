@@ -19,6 +19,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "attach.h"
+#include "audit_key.h"
 #include "cli.h"
 #include "conn/plan_env.h"
 #include "crypto/crypto.h"
@@ -107,6 +108,22 @@ int launch_monitor(struct run *r, struct sb_err *err)
 	return 0;
 }
 
+/* Where the session's records go. */
+static int send_audit(struct run *r, struct sb_err *err)
+{
+	sb_autofd int dir = -1;
+	sb_autofd int key = -1;
+	int fds[2];
+	int k = audit_open(&r->dirs.d, &dir, &key, NULL, err);
+
+	if (k < 0)
+		return launch_fail(r, SB_FAIL_AUDIT, err, k);
+	fds[0] = dir;
+	fds[1] = key;
+	k = sb_ipc_send(r->sock, SB_IPC_AUDIT, NULL, 0, fds, 2);
+	return k < 0 ? sb_err_set(err, k, "cannot reach the monitor: %s", strerror(-k)) : 0;
+}
+
 int launch_send_start(struct run *r, struct sb_err *err)
 {
 	struct sb_ipc_start m = { .keep = r->opt->keep };
@@ -129,6 +146,9 @@ int launch_send_start(struct run *r, struct sb_err *err)
 	if (k < 0)
 		return sb_err_set(err, k, "cannot pass the plan on: %s", strerror(-k));
 	m.terminals = r->terminals;
+	k = send_audit(r, err);
+	if (k < 0)
+		return k;
 	if (r->plan->ssh.n_keys > 0) {
 		k = ssh_agent_open(&agent, err);
 		if (k < 0)

@@ -41,6 +41,8 @@ int cli_exit_of(uint32_t fail)
 		return SB_EXIT_TIMEOUT;
 	case SB_FAIL_CANCELLED:
 		return SB_EXIT_CANCELLED;
+	case SB_FAIL_AUDIT:
+		return SB_EXIT_AUDIT;
 	default:
 		return SB_EXIT_INTERNAL;
 	}
@@ -63,6 +65,8 @@ const char *cli_code_of(int status)
 		return "guest_failure";
 	case SB_EXIT_CANCELLED:
 		return "cancelled";
+	case SB_EXIT_AUDIT:
+		return "audit";
 	case SB_EXIT_CANNOT_EXEC:
 		return "not_executable";
 	case SB_EXIT_NO_PROGRAM:

@@ -185,6 +185,7 @@ int plan_set_executables(struct sb_plan *p, const struct sb_dirs *dirs, struct s
 		const char *name;
 		bool wanted;
 	} ours[] = {
+		{ "auditd", true },
 		{ "monitor", true },
 		{ "channel", true },
 		{ "net", p->net.mode != SB_NET_NONE },

@@ -262,6 +262,7 @@ static void way_out(const struct entry *e, const char *what, bool (*own)(const s
 	case SB_NET_IDLE:
 	case SB_NET_REVOKED:
 	case SB_NET_INTERNAL:
+	case SB_NET_NOT_RECORDED:
 	case SB_NET_N_REASONS:
 	default:
 		break;

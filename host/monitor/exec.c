@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "audit.h"
 #include "base/log.h"
 #include "monitor.h"
 
@@ -35,6 +36,7 @@ int mon_exec_event(struct monitor *m, const struct sb_ipc_msg *msg)
 	    ev->action > SB_CMD_LOG ||
 	    (ev->rule != UINT32_MAX && ev->rule >= m->plan->commands.n_rules))
 		return -EBADMSG;
+	mon_audit_exec(m, ev);
 	if (m->cli_gone)
 		return 0;
 	mon_exec_lost(m, false);

@@ -48,6 +48,7 @@ int main(int argc, char **argv)
 			      .guest_exe = -1,
 			      .tty = -1,
 			      .termios = &termios,
+			      .audit = { .sock = -1, .dir = -1, .key = -1, .child = { .pidfd = -1 } },
 			      .guest = { .pidfd = -1 } };
 	m.guest_child.pidfd = m.chan_child.pidfd = m.gate_child.pidfd = m.ssh_child.pidfd = -1;
 	for (size_t i = 0; i < MON_MAX_FS; i++)

@@ -32,6 +32,25 @@ struct mon_child {
 #define MON_LISTENERS 4
 #define MON_MAX_FS (SB_PLAN_MAX_MOUNTS + 1)
 
+/* audit.c: the writer of records */
+struct mon_audit {
+	struct mon_child child;
+	int sock; /* owned; -1 = none */
+	int dir;  /* owned, until the writer has them */
+	int key;
+	struct sb_io io;
+	struct sb_timer late;
+	uint64_t next_id;
+	struct waiter *waiters;
+	uint64_t lost[5]; /* by verdict */
+	bool losing;
+	bool ready;   /* the plan's record is durable: the command may start */
+	bool broken;  /* the session is ending for it */
+	bool closing;
+	uint32_t told_fail; /* the outcome that is recorded */
+	bool told;
+};
+
 struct monitor {
 	struct sb_loop *loop;
 	struct sb_dirs dirs;
@@ -81,6 +100,9 @@ struct monitor {
 	const struct sb_provider *provider;
 	struct sb_guest guest;
 	bool have_guest;
+	struct mon_audit audit;
+	bool guest_ready; /* and the plan's record is awaited */
+	size_t n_pending; /* pending.c */
 	struct mon_child guest_child;
 	struct mon_child chan_child;
 	struct mon_child gate_child;
@@ -146,5 +168,9 @@ void mon_on_cli(struct sb_io *io, uint32_t events);
 void mon_child_ended(struct mon_child *c);
 /* The session cannot go on: its outcome, unless there is one, and the end of everything. */
 void mon_end(struct monitor *m, uint32_t fail, const char *text);
+/* The session is over, and something failed that makes a success none. */
+void mon_fail_late(struct monitor *m, uint32_t fail, const char *text);
+/* The plan's record is durable. */
+void mon_recorded(struct monitor *m);
 
 #endif

@@ -14,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "audit.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "monitor.h"
@@ -60,7 +61,11 @@ static int on_gate_message(struct monitor *m, const struct sb_ipc_msg *msg)
 		n = sb_ipc_get_events(msg, &ev);
 		if (n == 0)
 			return -EBADMSG;
+		for (size_t i = 0; i < n; i++)
+			mon_audit_net(m, &ev[i]);
 		return pass_events(m, ev, n) ? 0 : 1;
+	case SB_IPC_GATE_PENDING:
+		return mon_pending_net(m, msg);
 	case SB_IPC_FAILED: {
 		struct sb_ipc_failed f;
 
@@ -156,20 +161,23 @@ void mon_gate_drain(struct monitor *m)
 	sb_io_del(&m->gate_io);
 	if (m->gate < 0)
 		return;
-	if (!m->cli_gone && sb_fd_set_nonblock(m->cli, false) == 0) {
+	if (!m->cli_gone && sb_fd_set_nonblock(m->cli, false) == 0)
 		(void)pass_held(m);
-		for (int i = 0; i < DRAIN_MAX; i++) {
-			sb_automsg struct sb_ipc_msg msg = { 0 };
-			const struct sb_ipc_net_event *ev;
-			size_t n;
+	for (int i = 0; i < DRAIN_MAX; i++) {
+		sb_automsg struct sb_ipc_msg msg = { 0 };
+		const struct sb_ipc_net_event *ev;
+		size_t n;
 
-			if (sb_ipc_recv(m->gate, &msg) != 0)
-				break;
-			n = sb_ipc_get_events(&msg, &ev);
-			if (n > 0)
-				(void)pass_events(m, ev, n);
-		}
+		if (sb_ipc_recv(m->gate, &msg) != 0)
+			break;
+		n = sb_ipc_get_events(&msg, &ev);
+		for (size_t k = 0; k < n; k++)
+			mon_audit_net(m, &ev[k]);
+		if (n > 0)
+			(void)pass_events(m, ev, n);
 	}
+	if (!m->cli_gone && sb_fd_set_nonblock(m->cli, true) < 0)
+		sb_debug("the command line's socket may block");
 	m->n_held = 0;
 	sb_fd_close(&m->gate);
 }

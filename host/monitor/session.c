@@ -30,6 +30,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "audit.h"
 #include "base/num.h"
 #include "conn/plan_fd.h"
 #include "crypto/crypto.h"
@@ -84,6 +85,14 @@ void mon_to_cli(struct monitor *m, uint16_t type, const void *p, size_t len)
 		sb_debug("message %u to the command line was lost", type);
 }
 
+void mon_fail_late(struct monitor *m, uint32_t fail, const char *text)
+{
+	if (m->have_outcome && m->done.fail != SB_FAIL_NONE)
+		return;
+	m->have_outcome = false;
+	settle(m, fail, "%s", text);
+}
+
 void mon_end(struct monitor *m, uint32_t fail, const char *text)
 {
 	settle(m, fail, "%s", text);
@@ -124,8 +133,7 @@ static void finish(struct monitor *m)
 	m->state = MON_GONE;
 	sb_timer_del(&m->timer);
 	sb_timer_del(&m->grace);
-	mon_gate_drain(m);
-	mon_ssh_drain(m);
+	mon_audit_done(m);
 	if (m->have_guest && m->provider->destroy(&m->guest, &err) < 0)
 		sb_debug("destroy: %s", err.text);
 	m->have_guest = false;
@@ -143,6 +151,16 @@ static void finish(struct monitor *m)
 	mon_exec_lost(m, true);
 	mon_to_cli(m, SB_IPC_DONE, &m->done, sizeof(m->done));
 	sb_loop_stop(m->loop, 0);
+}
+
+/* Everybody else is gone: what they said last is recorded, then the log is closed. */
+static void finish_records(struct monitor *m)
+{
+	mon_gate_drain(m);
+	mon_ssh_drain(m);
+	mon_audit_outcome(m);
+	if (mon_audit_close(m))
+		finish(m);
 }
 
 static bool all_reaped(const struct monitor *m)
@@ -182,6 +200,7 @@ static void begin_reaping(struct monitor *m)
 		return;
 	check_written(m);
 	m->state = MON_REAPING;
+	mon_audit_outcome(m);
 	sb_timer_del(&m->timer);
 	sb_timer_del(&m->grace);
 	if (m->have_guest)
@@ -196,7 +215,7 @@ static void begin_reaping(struct monitor *m)
 		sb_timer_set(m->loop, &m->grace, GATE_GRACE, on_gate_late, m);
 	}
 	if (all_reaped(m))
-		finish(m);
+		finish_records(m);
 }
 
 static void on_close_late(struct sb_timer *t)
@@ -214,6 +233,7 @@ static void begin_closing(struct monitor *m)
 	if (m->state != MON_RUNNING)
 		return;
 	m->state = MON_CLOSING;
+	mon_audit_outcome(m); /* its sync runs while the guest leaves */
 	sb_timer_del(&m->grace);
 	to_chan(m, SB_IPC_CHAN_CLOSE, NULL, 0);
 	sb_timer_set(m->loop, &m->timer,
@@ -391,11 +411,15 @@ void mon_child_ended(struct mon_child *c)
 	c->pid = 0;
 	describe_end(c, status, what, sizeof(what));
 	sb_debug("%s", what);
+	if (c == &m->audit.child)
+		mon_audit_ended(m, what);
 	if (m->state == MON_REAPING) {
 		if (all_reaped(m))
-			finish(m);
+			finish_records(m);
 		return;
 	}
+	if (c == &m->audit.child)
+		return; /* the session is ending for it */
 	if (m->state == MON_CLOSING && c == &m->guest_child) {
 		begin_reaping(m);
 		return;
@@ -424,14 +448,15 @@ static void on_guest(struct sb_io *io, uint32_t events)
 
 /* ---- messages of the channel process ---- */
 
-static void on_ready(struct monitor *m)
+/* The guest is ready, and its plan is on record: the command may start. */
+void mon_recorded(struct monitor *m)
 {
 	struct sb_ipc_run run = {
 		.cmd = 0, .rows = m->rows, .cols = m->cols, .terminals = m->start.terminals
 	};
 	int r;
 
-	if (m->state != MON_STARTING)
+	if (m->state != MON_STARTING || !m->guest_ready || !m->audit.ready)
 		return;
 	m->state = MON_RUNNING;
 	arm_timeout(m, SILENCE_GRACE);
@@ -444,8 +469,17 @@ static void on_ready(struct monitor *m)
 	}
 }
 
+static void on_ready(struct monitor *m)
+{
+	if (m->state != MON_STARTING)
+		return;
+	m->guest_ready = true;
+	mon_recorded(m);
+}
+
 static void on_exited(struct monitor *m, const struct sb_ipc_exited *x)
 {
+	mon_audit_exit(m, x);
 	if (x->cmd != 0) { /* one more command: the session goes on */
 		mon_to_cli(m, SB_IPC_EXITED, x, sizeof(*x));
 		return;
@@ -630,6 +664,11 @@ static int start_session(struct monitor *m, struct sb_err *err)
 	if (m->console < 0 || m->pids < 0)
 		return sb_err_set(err, -errno, "cannot write to %s: %s", m->session_path,
 				  strerror(errno));
+	r = mon_audit_open(m, err);
+	if (r < 0) {
+		settle(m, SB_FAIL_AUDIT, "nothing can be recorded: %.400s", err->text);
+		return r;
+	}
 	if (m->plan->net.mode != SB_NET_NONE)
 		r = mon_open_gate(m, &front, err);
 	if (r == 0 && m->plan->ssh.n_keys > 0)
@@ -684,14 +723,14 @@ static void on_start(struct monitor *m, struct sb_ipc_msg *msg)
 /* ---- messages of the command line ---- */
 
 /* One more command. Whoever asked learns by EXITED that it never began. */
-static void on_exec(struct monitor *m, const struct sb_ipc_msg *msg)
+static void on_exec(struct monitor *m, struct sb_ipc_msg *msg)
 {
 	const struct sb_ipc_run *run = sb_ipc_get(msg, sizeof(*run), 4);
 	int r = -EBADMSG;
 
 	if (run && run->cmd != 0)
 		r = m->state == MON_RUNNING && m->started && m->chan >= 0
-			    ? sb_ipc_send(m->chan, SB_IPC_CHAN_EXEC, run, sizeof(*run), msg->fds, 4)
+			    ? mon_pending_exec(m, run, msg)
 			    : -ESHUTDOWN;
 	if (r < 0 && run) {
 		const struct sb_ipc_exited x = { .cmd = run->cmd,
@@ -735,6 +774,12 @@ void mon_on_cli(struct sb_io *io, uint32_t events)
 		break;
 	case SB_IPC_EXEC:
 		on_exec(m, &msg);
+		break;
+	case SB_IPC_AUDIT:
+		if (m->state == MON_IDLE && m->audit.dir < 0 && sb_ipc_get(&msg, 0, 2)) {
+			m->audit.dir = sb_fd_take(&msg.fds[0]);
+			m->audit.key = sb_fd_take(&msg.fds[1]);
+		}
 		break;
 	case SB_IPC_RESIZE:
 		p = sb_ipc_get(&msg, sizeof(struct sb_ipc_resize), 0);

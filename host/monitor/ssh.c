@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "audit.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "monitor.h"
@@ -40,6 +41,7 @@ static void tell_lost(struct monitor *m, bool wait)
 /* A signature that was made is worth waiting for the reader; refusals are the guest's to cause. */
 static void pass_event(struct monitor *m, const struct sb_ipc_ssh_event *ev)
 {
+	mon_audit_ssh(m, ev);
 	if (m->cli_gone)
 		return;
 	tell_lost(m, false);
@@ -90,6 +92,8 @@ static int on_relay_message(struct monitor *m, const struct sb_ipc_msg *msg)
 			return -EBADMSG;
 		pass_event(m, ev);
 		return 0;
+	case SB_IPC_GATE_PENDING:
+		return mon_pending_ssh(m, msg);
 	case SB_IPC_FAILED:
 		p = sb_ipc_get(msg, sizeof(f), 0);
 		if (!p)

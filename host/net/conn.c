@@ -249,6 +249,8 @@ static void leave_target(struct conn *c, bool reset)
 		c->dial = NULL;
 	}
 	half_close(&c->server, reset);
+	c->pending = 0;
+	c->unsent = false;
 	c->open_by = 0;
 	c->look_by = 0;
 }
@@ -566,6 +568,27 @@ static void opening(struct conn *c, int r)
 		conn_refuse(c, SB_NET_INTERNAL, NULL);
 }
 
+void conn_go(struct conn *c)
+{
+	struct sb_addr a;
+	int r = -EINVAL;
+
+	switch (c->go) {
+	case CONN_GO_HOST:
+		r = dial_host(c->g, c->ev.port, on_dialled, c, &c->dial);
+		break;
+	case CONN_GO_ADDR:
+		memcpy(a.b, c->ev.addr, sizeof(a.b));
+		r = dial_to(c, &a, 1, true);
+		break;
+	case CONN_GO_NAME:
+		r = resolve_start(c->g->resolver, &c->lookup, c->ev.name, on_resolved, c);
+		break;
+	}
+	if (r < 0)
+		conn_refuse(c, SB_NET_INTERNAL, NULL);
+}
+
 void conn_to_name(struct conn *c, const char *name, uint16_t port)
 {
 	struct sb_net_verdict v;
@@ -576,8 +599,9 @@ void conn_to_name(struct conn *c, const char *name, uint16_t port)
 		return;
 	c->by_addr = false;
 	c->by_host = strcmp(name, SB_HOST_NAME) == 0;
+	c->go = c->by_host ? CONN_GO_HOST : CONN_GO_NAME;
 	if (c->by_host) {
-		opening(c, dial_host(c->g, port, on_dialled, c, &c->dial));
+		opening(c, pending_ask(c));
 		return;
 	}
 	/* who was given a synthetic address has asked already */
@@ -586,7 +610,7 @@ void conn_to_name(struct conn *c, const char *name, uint16_t port)
 		conn_refuse(c, admit, v.rule);
 		return;
 	}
-	opening(c, resolve_start(c->g->resolver, &c->lookup, name, on_resolved, c));
+	opening(c, pending_ask(c));
 }
 
 static bool is_loopback(const struct sb_addr *a)
@@ -615,7 +639,8 @@ void conn_to_addr(struct conn *c, const struct sb_addr *a, uint16_t port)
 		return;
 	c->by_addr = true;
 	c->by_host = false;
-	opening(c, dial_to(c, a, 1, true));
+	c->go = CONN_GO_ADDR;
+	opening(c, pending_ask(c));
 }
 
 void conn_to_text(struct conn *c, const char *text, size_t len, uint16_t port)

@@ -65,6 +65,8 @@ enum conn_say { /* how a refusal is told to the guest */
 	SAY_SOCKS5,
 };
 
+enum conn_go { CONN_GO_NAME = 0, CONN_GO_HOST, CONN_GO_ADDR };
+
 struct insp; /* inspect.c */
 
 struct conn {
@@ -93,6 +95,9 @@ struct conn {
 	uint64_t opened_ns; /* CLOCK_REALTIME */
 	struct resolve lookup;
 	struct dial *dial; /* while active */
+	enum conn_go go;   /* how, once the monitor has answered */
+	uint64_t pending;  /* that its answer is awaited for; 0 = none */
+	bool unsent;       /* the monitor's socket was full */
 	struct insp *insp; /* owned; NULL: nothing is looked at (any more) */
 	struct tally *tally; /* borrowed from conn.c's table; NULL = no budget for each host */
 	struct sb_ipc_net_event ev; /* CONNECT: target (name, port), verdict, rule */
@@ -128,6 +133,15 @@ void conn_look_within(struct conn *c, uint64_t *by, uint64_t ns); /* set a deadl
 uint64_t conn_budget(const struct conn *c);
 void conn_count(struct conn *c, struct way *w, size_t n);
 extern uint64_t conn_look_ns; /* for a hello, a head, a proxy's request; tests shorten it */
+
+/* Allowed and on record: look up, dial. */
+void conn_go(struct conn *c);
+
+/* --- pending.c: nothing is dialled before the monitor says that it is on record --- */
+/* Ask about @c->ev. conn_go() or conn_refuse() follow, never from inside this call. */
+SB_MUST_CHECK int pending_ask(struct conn *c);
+/* Return: 0; -EBADMSG */
+SB_MUST_CHECK int pending_answer(struct gate *g, const struct sb_ipc_msg *msg);
 
 /* --- looking: what to do with c->up (or c->down) from its first byte on --- */
 enum look {

@@ -112,6 +112,7 @@ void gate_done(struct gate *g)
 	for (int i = 0; i < 2; i++)
 		listener_close(g, i);
 	conns_done(g);
+	sb_timer_del(&g->pending_retry);
 	if (g->front >= 0)
 		sb_io_del(&g->front_io);
 	sb_fd_close(&g->front);
@@ -306,6 +307,8 @@ static void on_ipc(struct sb_io *io, uint32_t events)
 			sb_debug("a viewer was turned away: errno %d", -r);
 		return;
 	}
+	if (r == 0 && msg.type == SB_IPC_GATE_ANSWER && pending_answer(g, &msg) == 0)
+		return;
 	if (r != SB_IPC_EOF)
 		sb_log("message of the monitor: errno %d", r < 0 ? -r : EBADMSG);
 	sb_loop_stop(g->loop, r == SB_IPC_EOF ? 0 : 1);

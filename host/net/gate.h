@@ -156,6 +156,8 @@ struct gate {
 	int listeners[2];       /* owned; namespace: tcp4, tcp6 */
 	struct sb_io listen_io[2];
 	struct sb_timer pause;  /* no more accepts until then */
+	uint64_t next_pending;  /* pending.c */
+	struct sb_timer pending_retry;
 	struct names *names;
 	struct resolver *resolver;
 	struct dns *dns;

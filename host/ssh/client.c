@@ -3,6 +3,7 @@
  * read, decided and answered, and nothing is read meanwhile.
  *
  *   READING   a message is not whole yet
+ *   RECORDING a signature is allowed; the monitor was asked to put it on record
  *   NEEDING   allowed; the monitor was asked for a connection to the user's agent
  *   ASKING    the agent has the request, or a part of it; its answer is not whole yet
  *   WRITING   the answer goes to the client
@@ -27,7 +28,7 @@
 #define STALL_NS 30000000000ULL  /* for the rest of a message, and for taking an answer */
 #define AGENT_NS 120000000000ULL /* the agent may ask its user (ssh-add -c) */
 
-enum state { READING = 0, NEEDING, ASKING, WRITING };
+enum state { READING = 0, RECORDING, NEEDING, ASKING, WRITING };
 
 struct client {
 	struct relay *r;
@@ -40,6 +41,8 @@ struct client {
 	struct sb_io agent_io;
 	struct sb_timer stall;
 	uint64_t need;      /* which need of the relay's this is, NEEDING */
+	uint64_t pending;   /* number of the question to the monitor, RECORDING */
+	struct sb_buf held; /* the request, RECORDING */
 	enum sb_ssh_kind asked;
 	struct sb_ipc_ssh_event ev; /* of the request that is being served */
 	struct sb_ssh_binds binds;
@@ -62,6 +65,7 @@ static void end(struct client *c)
 	sb_buf_done(&c->out);
 	sb_buf_done(&c->ask);
 	sb_buf_done(&c->told);
+	sb_buf_done(&c->held);
 	if (c->prev)
 		c->prev->next = c->next;
 	else
@@ -336,6 +340,53 @@ static void pass_on(struct client *c, enum sb_ssh_kind kind, const struct sb_ssh
 		agent_lost(c);
 }
 
+/* A signature: nothing is asked of the agent before it is on record. */
+static void record_first(struct client *c, const struct sb_ssh_str *body)
+{
+	struct {
+		struct sb_ipc_gate_pending head;
+		struct sb_ipc_ssh_event ev;
+	} m = { .head = { .id = ++c->r->pendings, .verdict = 1 }, .ev = c->ev };
+
+	_Static_assert(sizeof(m) == sizeof(m.head) + sizeof(m.ev), "one message");
+	m.ev.time_ns = sb_real_ns();
+	m.ev.count = 1;
+	m.ev.allow = 1;
+	sb_buf_add(&c->held, body->p, body->len);
+	if (sb_buf_error(&c->held) < 0 ||
+	    sb_ipc_send(c->r->ipc, SB_IPC_GATE_PENDING, &m, sizeof(m), NULL, 0) < 0) {
+		refuse(c, SB_SSH_NOT_RECORDED);
+		answer_byte(c, SB_SSH_FAILURE);
+		return;
+	}
+	c->pending = m.head.id;
+	c->state = RECORDING;
+	sb_timer_set(c->r->loop, &c->stall, AGENT_NS, on_stall, c);
+	sb_io_del(&c->io);
+}
+
+void client_recorded(struct relay *r, uint64_t id, bool allow, enum sb_ssh_reason why)
+{
+	struct client *c = r->clients;
+	sb_autobuf struct sb_buf whole;
+	struct sb_ssh_str body;
+
+	sb_buf_init(&whole, SB_SSH_REQUEST_MAX);
+	while (c && (c->state != RECORDING || c->pending != id))
+		c = c->next;
+	if (!c) /* it left */
+		return;
+	whole = c->held; /* the client may go meanwhile */
+	sb_buf_init(&c->held, SB_SSH_REQUEST_MAX);
+	body = (struct sb_ssh_str){ whole.data, whole.len };
+	if (allow) {
+		pass_on(c, SB_SSH_SIGN, &body);
+		return;
+	}
+	refuse(c, why == SB_SSH_OK ? SB_SSH_NOT_RECORDED : why);
+	answer_byte(c, SB_SSH_FAILURE);
+}
+
 static void set_host(struct client *c, const uint8_t host_key[SB_SSH_DIGEST])
 {
 	const char *name = sb_plan_ssh_host(&c->r->plan->ssh, host_key);
@@ -411,6 +462,10 @@ static void serve(struct client *c, const struct sb_ssh_str *body)
 	default:
 		why = SB_SSH_REQUEST;
 		break;
+	}
+	if (why == SB_SSH_OK && q.kind == SB_SSH_SIGN) {
+		record_first(c, body);
+		return;
 	}
 	if (why == SB_SSH_OK) {
 		pass_on(c, q.kind, body);
@@ -492,6 +547,7 @@ void client_new(struct relay *r, int *fd)
 	sb_buf_init(&c->out, SB_SSH_HEAD + SB_SSH_ANSWER_MAX);
 	sb_buf_init(&c->ask, SB_SSH_HEAD + SB_SSH_REQUEST_MAX);
 	sb_buf_init(&c->told, SB_SSH_HEAD + SB_SSH_ANSWER_MAX);
+	sb_buf_init(&c->held, SB_SSH_REQUEST_MAX);
 	c->next = r->clients;
 	if (c->next)
 		c->next->prev = c;

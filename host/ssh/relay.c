@@ -171,6 +171,16 @@ static void on_front(struct sb_io *io, uint32_t events)
 
 /* --- the monitor --- */
 
+static bool take_answer(struct relay *r, const struct sb_ipc_msg *msg)
+{
+	const struct sb_ipc_gate_answer *a = sb_ipc_get(msg, sizeof(*a), 0);
+
+	if (!a || a->reason >= SB_SSH_N_REASONS)
+		return false;
+	client_recorded(r, a->id, a->allow != 0, (enum sb_ssh_reason)a->reason);
+	return true;
+}
+
 static void on_ipc(struct sb_io *io, uint32_t events)
 {
 	struct relay *r = io->owner;
@@ -193,6 +203,8 @@ static void on_ipc(struct sb_io *io, uint32_t events)
 		client_agent(r, msg.n_fds == 1 ? &msg.fds[0] : &none);
 		return;
 	}
+	if (k == 0 && msg.type == SB_IPC_GATE_ANSWER && take_answer(r, &msg))
+		return;
 	if (k != SB_IPC_EOF)
 		sb_log("message of the monitor: errno %d", k < 0 ? -k : EBADMSG);
 	sb_loop_stop(r->loop, k == SB_IPC_EOF ? 0 : 1);

@@ -41,6 +41,7 @@ struct relay {
 	struct client *clients;
 	size_t n_clients;
 	uint64_t needs; /* connections to the agent that were asked for */
+	uint64_t pendings; /* signatures that were asked to be recorded */
 	struct events events;
 };
 
@@ -57,6 +58,8 @@ void relay_fail(struct relay *r, const char *fmt, ...) SB_PRINTF(2, 3);
 void client_new(struct relay *r, int *fd);
 /* The monitor's answer to the oldest need. @fd: taken; -1: there is no agent. */
 void client_agent(struct relay *r, int *fd);
+/* The monitor's answer to signature @id: it is on record, or it must not be made. */
+void client_recorded(struct relay *r, uint64_t id, bool allow, enum sb_ssh_reason why);
 void clients_done(struct relay *r);
 
 /* verify.c: whether the host key of a session-bind has signed its session. */

@@ -92,6 +92,8 @@ static const struct reason reasons[SB_NET_N_REASONS] = {
 	[SB_NET_IDLE] = { "idle", "was cut: no byte for too long", RAISE, "--net-idle DURATION" },
 	[SB_NET_REVOKED] = { "revoked", "was cut: its rule was taken away", NOTHING, NULL },
 	[SB_NET_INTERNAL] = { "internal", "failed because of an error in sendbox", NOTHING, NULL },
+	[SB_NET_NOT_RECORDED] = { "not-recorded", "was not dialled: it could not be recorded first",
+				  NOTHING, NULL },
 };
 
 const char *sb_net_reason_name(enum sb_net_reason r)

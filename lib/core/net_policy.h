@@ -132,6 +132,7 @@ enum sb_net_reason {
 	SB_NET_IDLE,                /* "idle" */
 	SB_NET_REVOKED,             /* "revoked": the rule was taken away while connected */
 	SB_NET_INTERNAL,            /* "internal" */
+	SB_NET_NOT_RECORDED,        /* "not-recorded": nothing is done that is not on record first */
 	SB_NET_N_REASONS,
 };
 const char *sb_net_reason_name(enum sb_net_reason r);

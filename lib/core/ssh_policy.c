@@ -34,6 +34,7 @@ static const struct {
 	[SB_SSH_MALFORMED] = { "malformed", "not the agent protocol" },
 	[SB_SSH_AGENT] = { "agent", "the agent on the host refused or cannot be reached" },
 	[SB_SSH_TOO_MANY] = { "too-many", "too many at a time" },
+	[SB_SSH_NOT_RECORDED] = { "not-recorded", "it could not be recorded first" },
 };
 
 const char *sb_ssh_reason_name(enum sb_ssh_reason r)

@@ -47,6 +47,7 @@ enum sb_ssh_reason {
 	SB_SSH_MALFORMED,      /* not the agent protocol; the connection ends */
 	SB_SSH_AGENT,          /* the user's agent refused, or cannot be reached */
 	SB_SSH_TOO_MANY,       /* connections, or binds of one */
+	SB_SSH_NOT_RECORDED,   /* nothing is signed that is not on record first */
 	SB_SSH_N_REASONS,
 };
 /* One word for events; NULL: no such reason. */

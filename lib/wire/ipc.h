@@ -73,6 +73,16 @@ enum sb_ipc_type {
 	/* front socket -> SSH relay */
 	SB_IPC_SSH_LISTEN = 148, /* namespace, once: empty; fd: listening socket of the sandbox */
 	SB_IPC_SSH_STREAM = 149, /* micro-VM: empty; fd: one end of a stream socket pair */
+	/* cli -> monitor, before START, once */
+	SB_IPC_AUDIT = 160, /* empty; fds: directory of the audit log, its key */
+	/* monitor, cli -> sendbox-auditd; its answers */
+	SB_IPC_AUDIT_APPEND = 161, /* struct sb_ipc_audit_append, then an event (store/audit.h) */
+	SB_IPC_AUDIT_DONE = 162,   /* struct sb_ipc_audit_done: for each that waits, for the end
+				    * of the input, and for a failure, after which it ends */
+	/* net gate, SSH relay <-> monitor: what needs a record first */
+	SB_IPC_GATE_PENDING = 170, /* gate: struct sb_ipc_gate_pending, then its event
+				    * (sb_ipc_net_event, sb_ipc_ssh_event) */
+	SB_IPC_GATE_ANSWER = 171,  /* monitor: struct sb_ipc_gate_answer; in any order */
 };
 
 struct sb_ipc_start {
@@ -197,6 +207,7 @@ enum sb_fail {
 	SB_FAIL_TIMEOUT = 5,   /* --timeout or a start time-out */
 	SB_FAIL_CANCELLED = 6,
 	SB_FAIL_INTERNAL = 7,  /* a process of ours died or a system call failed */
+	SB_FAIL_AUDIT = 8,     /* what has to be recorded could not be */
 };
 struct sb_ipc_failed {
 	uint32_t fail; /* enum sb_fail */
@@ -246,6 +257,43 @@ struct sb_ipc_done {
 	uint32_t reserved;
 	struct sb_ipc_exited exit;
 	char text[500];
+	uint32_t reserved2;
+	uint64_t audit_first; /* records of the session are from here ... */
+	uint64_t audit_end;   /* ... to before this one; others' may be between; 0 = none */
+	uint64_t head_n;      /* signed head of the log at the end; 0 = none */
+	uint8_t head_root[32];
+};
+enum sb_ipc_audit_wait {
+	SB_IPC_AUDIT_GO_ON = 0, /* written with the next batch, not answered */
+	SB_IPC_AUDIT_WAIT = 1,  /* answered when it is durable */
+	SB_IPC_AUDIT_SIGN = 2,  /* and a head covers it */
+};
+struct sb_ipc_audit_append {
+	uint64_t id;  /* chosen by the sender, not 0; comes back */
+	uint8_t wait; /* enum sb_ipc_audit_wait */
+	uint8_t reserved[7];
+};
+struct sb_ipc_audit_done {
+	uint64_t id;     /* 0: the end, or a failure of what nobody waits for */
+	uint64_t seq;    /* number of the record */
+	uint64_t first;  /* of the first record that this writer has written */
+	uint32_t fail;   /* 0, or an errno: nothing more will be written */
+	uint32_t reserved;
+	uint64_t head_n; /* at the end and with SIGN: what the last head covers */
+	uint8_t head_root[32];
+	char text[400];  /* NUL-terminated; why it failed */
+};
+struct sb_ipc_gate_pending {
+	uint64_t id;     /* chosen by the gate, not 0; comes back */
+	uint8_t verdict; /* 1 = allow, 2 = ask somebody first */
+	uint8_t reserved[7];
+};
+struct sb_ipc_gate_answer {
+	uint64_t id;
+	uint8_t allow;
+	uint8_t reserved;
+	uint16_t reason; /* of a refusal: enum sb_net_reason, enum sb_ssh_reason */
+	uint32_t reserved2;
 };
 
 struct sb_ipc_msg {

@@ -239,6 +239,18 @@ void rig_done(struct rig *r)
 
 /* --- waiting --- */
 
+/* As the monitor does, once it is on record. */
+static void answer(struct rig *r, const struct sb_ipc_msg *msg)
+{
+	const struct sb_ipc_gate_pending *p = (const void *)msg->data;
+	struct sb_ipc_gate_answer a = { .id = p->id, .allow = !r->refuse_pending,
+					.reason = r->refuse_pending };
+
+	r->n_pending++;
+	if (!r->hold_pending && sb_ipc_send(r->monitor, SB_IPC_GATE_ANSWER, &a, sizeof(a), NULL, 0) < 0)
+		t_fail(__FILE__, __LINE__, "answer");
+}
+
 static void take_events(struct rig *r)
 {
 	for (;;) {
@@ -251,6 +263,8 @@ static void take_events(struct rig *r)
 			return;
 		if (msg.type == SB_IPC_FAILED)
 			r->stopped = true;
+		if (msg.type == SB_IPC_GATE_PENDING)
+			answer(r, &msg);
 		n = sb_ipc_get_events(&msg, &ev);
 		for (size_t i = 0; i < n; i++) {
 			if (ev[i].kind < 8)

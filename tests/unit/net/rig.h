@@ -23,6 +23,9 @@ struct rig {
 	struct gate g;
 	struct sb_plan *plan; /* owned until rig_start */
 	int monitor;          /* our end of the gate's ipc socket */
+	uint16_t refuse_pending; /* answer questions with this reason */
+	bool hold_pending;       /* or not at all */
+	size_t n_pending;
 	int front;            /* our end of the front socket */
 	uint8_t secret[64];
 	struct sb_ipc_net_event ev[RIG_EVENTS]; /* what the monitor was told, DNS excepted */
