@@ -28,6 +28,7 @@ int cmd_rm(int argc, char **argv);
 int cmd_rename(int argc, char **argv);
 int cmd_prune(int argc, char **argv);
 int cmd_attach(int argc, char **argv);
+int cmd_audit(int argc, char **argv);
 int cmd_stop(int argc, char **argv);
 int cmd_logs(int argc, char **argv);
 int cmd_exec(int argc, char **argv);

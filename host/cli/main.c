@@ -107,6 +107,7 @@ static const struct command commands[] = {
 	{ "session", cmd_session, "list and show the sessions that were" },
 	{ "sign", cmd_sign, "sign a file with this host's key" },
 	{ "verify", cmd_verify, "tell whether those have signed a file who should have" },
+	{ "audit", cmd_audit, "show and verify what was recorded" },
 	{ "settings", cmd_settings, "what sessions changed in their copies of an agent's settings" },
 	{ "image", cmd_image, "fetch images, and show or remove those that are here" },
 	{ "doctor", cmd_doctor, "tell what this machine can do and what is missing" },
