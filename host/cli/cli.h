@@ -51,6 +51,9 @@ int cmd_session(int argc, char **argv);
 int cmd_sign(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_settings(int argc, char **argv);
+int cmd_snapshot(int argc, char **argv);
+int cmd_undo(int argc, char **argv);
+int cmd_diff(int argc, char **argv);
 int cmd_completions(int argc, char **argv);
 /* Print every command, one a line. */
 void cli_commands(void);

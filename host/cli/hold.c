@@ -30,6 +30,7 @@
 #include "os/spawn.h"
 #include "plan_store.h"
 #include "remember.h"
+#include "run_snaps.h"
 #include "state/state.h"
 
 void hold_to_monitor(struct hold *h, uint16_t type, const void *p, size_t len)
@@ -76,6 +77,7 @@ static void monitor_over(struct hold *h)
 		if (cli_gc(&r->dirs.d, false, &n, &err) < 0)
 			sb_log("clean-up: %s", err.text);
 	}
+	run_snaps_end(r);
 	remember_end(r);
 	record(h);
 	/* it may be started again while the last output is being read */
@@ -273,6 +275,8 @@ static int start(struct hold *h, struct sb_err *err)
 		k = mark_started(h, err);
 	if (k == 0)
 		k = launch_send_start(r, err);
+	if (k == 0)
+		k = run_snaps_begin(r, err);
 	if (k == 0)
 		k = plan_store_put(&r->dirs.d, r->plan->session, r->file, r->file_len, err);
 	if (k == 0)

@@ -53,6 +53,7 @@ struct run {
 	uint8_t terminals; /* bit n: the channel process filters stdio[n] for a terminal */
 	bool detached;
 	bool started;
+	struct run_snaps *snaps; /* owned; captures of this session; NULL = none */
 	struct state *memory; /* owned, open while there is a row to be completed at the end */
 	bool cancelled;
 	bool done;

@@ -29,6 +29,7 @@
 #include "plan_store.h"
 #include "provider/executable.h"
 #include "remember.h"
+#include "run_snaps.h"
 #include "ssh_plan.h"
 #include "term.h"
 
@@ -126,7 +127,7 @@ static int send_audit(struct run *r, struct sb_err *err)
 
 int launch_send_start(struct run *r, struct sb_err *err)
 {
-	struct sb_ipc_start m = { .keep = r->opt->keep };
+	struct sb_ipc_start m = { .keep = r->opt->keep, .hold = run_snaps_wanted(r) };
 	sb_autofd int plan = -1;
 	sb_autofd int env = -1;
 	uint8_t *values = NULL;
@@ -390,6 +391,8 @@ static int run_plain(struct run *r, struct sb_err *err)
 		k = sb_io_set(r->loop, &r->sock_io, r->sock, EPOLLIN, on_message, r);
 	if (k == 0)
 		k = launch_send_start(r, err);
+	if (k == 0)
+		k = run_snaps_begin(r, err);
 	/* while the others start: syncing takes its time. Without a record nothing goes on. */
 	if (k == 0)
 		k = plan_store_put(&r->dirs.d, r->plan->session, r->file, r->file_len, err);
@@ -472,6 +475,7 @@ void launch_session_end(struct run *r)
 				cli_error("clean-up: %s", err.text);
 		}
 	}
+	run_snaps_end(r);
 	remember_end(r);
 	release_signals(r);
 }

@@ -258,6 +258,7 @@ enum {
 	O_SSH_AGENT,
 	O_NO_AGENT_MOUNTS,
 	O_QUIET,
+	O_NO_SNAPSHOT,
 	O_DETACH,
 	O_DETACH_KEYS,
 	O_HELP,
@@ -315,6 +316,7 @@ static const struct cli_option run_table[] = {
 	{ "tty", 't', NULL, "the same as --interactive", O_INTERACTIVE },
 	{ "separate-stderr", 0, NULL, "with a terminal: keep stderr apart", O_SEPARATE },
 	{ "json", 0, NULL, "print one JSON event a line", O_JSON },
+	{ "no-snapshot", 0, NULL, "no snapshots of what is shared: no diff and no undo", O_NO_SNAPSHOT },
 	{ "keep", 0, NULL, "keep the session's directory for inspection", O_KEEP },
 	{ "dry-run", 0, NULL, "print the signed plan and start nothing", O_DRY },
 	{ "valid-for", 0, "TIME", "with --dry-run: how long the plan may be run (default 5m)",
@@ -579,6 +581,9 @@ static int take(struct run_options *o, int id, const char *v, struct sb_err *err
 	case O_JSON:
 		o->json = true;
 		break;
+	case O_NO_SNAPSHOT:
+		o->no_snapshot = true;
+		break;
 	case O_KEEP:
 		o->keep = true;
 		break;
@@ -649,7 +654,7 @@ static int check_words(const struct run_options *o, struct sb_err *err)
 static int check_plan(const struct run_options *o, bool command, struct sb_err *err)
 {
 	const uint64_t may = 1ULL << O_PLAN | 1ULL << O_ENV | 1ULL << O_KERNEL | 1ULL << O_JSON |
-			     1ULL << O_KEEP | 1ULL << O_HELP;
+			     1ULL << O_KEEP | 1ULL << O_NO_SNAPSHOT | 1ULL << O_HELP;
 
 	if (command)
 		return sb_err_set(err, -EINVAL, "--plan runs the plan's own command: give none");

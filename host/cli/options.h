@@ -99,6 +99,7 @@ struct run_options {
 	bool separate_stderr;
 	bool json;
 	bool keep;
+	bool no_snapshot;
 	bool dry_run;
 	bool help;
 	uint64_t given; /* bit n: the option with id n; see run_options_given */

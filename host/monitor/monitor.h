@@ -53,6 +53,8 @@ struct mon_audit {
 
 struct monitor {
 	struct sb_loop *loop;
+	bool go;       /* the command may run */
+	bool waiting;  /* the guest is ready, the command line is not */
 	struct sb_dirs dirs;
 	const char *session_path;
 	int session_dir; /* owned */

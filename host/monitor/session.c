@@ -458,6 +458,11 @@ void mon_recorded(struct monitor *m)
 
 	if (m->state != MON_STARTING || !m->guest_ready || !m->audit.ready)
 		return;
+	if (m->start.hold && !m->go) { /* the user waits, and may cancel: no bound of ours */
+		m->waiting = true;
+		sb_timer_del(&m->timer);
+		return;
+	}
 	m->state = MON_RUNNING;
 	arm_timeout(m, SILENCE_GRACE);
 	r = sb_ipc_send(m->chan, SB_IPC_CHAN_RUN, &run, sizeof(run), m->std, 3);
@@ -771,6 +776,11 @@ void mon_on_cli(struct sb_io *io, uint32_t events)
 	case SB_IPC_CANCEL:
 		p = sb_ipc_get(&msg, sizeof(struct sb_ipc_signal), 0);
 		cancel(m, p ? ((const struct sb_ipc_signal *)p)->signo : SIGTERM);
+		break;
+	case SB_IPC_GO:
+		m->go = true;
+		if (m->waiting)
+			mon_recorded(m);
 		break;
 	case SB_IPC_EXEC:
 		on_exec(m, &msg);

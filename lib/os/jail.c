@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <linux/capability.h>
+#include <sched.h>
 #include <seccomp.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -111,6 +112,12 @@ static int enter_landlock(const struct sb_jail *j, struct sb_err *err)
 		if (r < 0)
 			return r;
 	}
+	for (size_t i = 0; i < j->n_read_fds; i++) {
+		int r = add_beneath(fd, j->read_fds[i], rs.fs, false, err);
+
+		if (r < 0)
+			return r;
+	}
 	if (syscall(SYS_landlock_restrict_self, fd, 0) < 0)
 		return sb_err_set(err, -errno, "jail: landlock restrict: errno %d", errno);
 	return 0;
@@ -126,6 +133,11 @@ static int add_call(scmp_filter_ctx ctx, int nr, uint32_t flags)
 	if (nr == SCMP_SYS(ioctl) && (flags & SB_JAIL_IOCTL_ISATTY))
 		return seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 1,
 					SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, TCGETS));
+	if (nr == SCMP_SYS(clone3) && (flags & SB_JAIL_THREADS)) /* its flags lie in memory */
+		return seccomp_rule_add(ctx, SCMP_ACT_ERRNO(ENOSYS), nr, 0);
+	if (nr == SCMP_SYS(clone) && (flags & SB_JAIL_THREADS))
+		return seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 1,
+					SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD));
 	if (nr == SCMP_SYS(socketpair) && (flags & SB_JAIL_SOCKET_PAIRS))
 		return seccomp_rule_add(ctx, SCMP_ACT_ALLOW, nr, 1,
 					SCMP_A0(SCMP_CMP_MASKED_EQ, UINT32_MAX, AF_UNIX));
@@ -208,7 +220,7 @@ int sb_jail_enter(const struct sb_jail *j, struct sb_err *err)
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return sb_err_set(err, -errno, "jail: dumpable: errno %d", errno);
 	r = limit(RLIMIT_CORE, 0);
-	if (r == 0)
+	if (r == 0 && !(j->flags & SB_JAIL_THREADS))
 		r = limit(RLIMIT_NPROC, 0);
 	if (r == 0)
 		r = limit(RLIMIT_MSGQUEUE, 0);

@@ -19,6 +19,8 @@
 #define SB_JAIL_SOCKET_PAIRS 4U   /* a listed socketpair is AF_UNIX only, setsockopt SO_SNDBUF only */
 #define SB_JAIL_INET 8U           /* a listed socket is AF_INET or AF_INET6 only; Landlock leaves
 				   * connect to seccomp (bind of TCP stays denied) */
+#define SB_JAIL_THREADS 16U       /* threads may start: a listed clone is for threads only, a listed
+				   * clone3 says ENOSYS, RLIMIT_NPROC stays as it is */
 
 struct sb_jail {
 	const int *syscalls; /* numbers; negative ones (not on this machine) are skipped */
@@ -29,6 +31,8 @@ struct sb_jail {
 	bool root_writable; /* else only reading beneath it */
 	const int *root_fds; /* more of them, directories or files, with the same access */
 	size_t n_root_fds;
+	const int *read_fds; /* the same, for reading only */
+	size_t n_read_fds;
 	uint64_t keep_caps; /* mask of 1 << CAP_x that stay effective and permitted */
 };
 

@@ -29,6 +29,7 @@ enum sb_ipc_type {
 	SB_IPC_EXEC = 6,    /* struct sb_ipc_run with cmd > 0, chosen by the sender, each once; fds: stdin,
 			     * stdout, stderr, sealed memory file with wire/exec_req.h: one more
 			     * command of a session that runs; STARTED and EXITED answer */
+	SB_IPC_GO = 7,      /* empty: after a START that says hold: the command may run */
 	/* monitor -> channel */
 	SB_IPC_CHAN_START = 16, /* struct sb_ipc_chan_start; fds: carrier, plan memfd, memfd with the
 				 * values of its environment, and for a micro-VM: the front socket
@@ -92,6 +93,7 @@ struct sb_ipc_start {
 	uint8_t keep;          /* leave the session directory for post-mortem */
 	uint8_t terminals;     /* bit n: the caller's descriptor n is a terminal, even where a
 				* copying process stands between it and the channel */
+	uint8_t hold;          /* once the guest is ready the command waits for GO */
 };
 struct sb_ipc_net_start {
 	uint8_t signature[64]; /* over the plan */

@@ -186,6 +186,13 @@ OTHER = {
     "policy_tests[].expect": (["policy", "check", "--config", "@"], "policy_tests: [{run: ls, expect: log}]", 1, "expected log, got allow"),
     "policy_tests[].rule": (["policy", "check", "--config", "@"], commands("denylist: [\"ls **\"]") + "\npolicy_tests: [{run: ls, expect: deny, rule: other}]", 1, "expected deny by other"),
 }
+# Snapshots are the host's: the same for both runtimes.
+RUN = ["run", "--config", "@", "--trust-config", "--runtime", "namespace", "--", "sh", "-c"]
+OTHER["guarded_paths.changed"] = (RUN + ["echo x >q.mk"], "guarded_paths: {changed: quarantine}", 0, "in quarantine")
+OTHER["snapshots"] = (RUN + ["echo x >r.mk"], "snapshots: {enabled: true}", 0, "A r.mk")
+OTHER["snapshots.enabled"] = (RUN + ["echo x >s.mk"], "snapshots: {enabled: false}", 0, r"(?s)\A(?!.*s\.mk)")
+OTHER["snapshots.exclude"] = (RUN + ["echo x >t.mk; echo x >u.mk"], "snapshots: {exclude: [\"t.*\"]}", 0, r"(?s)\A(?!.*t\.mk).*A u\.mk")
+OTHER["snapshots.exclude[]"] = OTHER["snapshots.exclude"]
 if not vm:
     for key, text in (("resources.quota_mb", "resources: {quota_mb: 3}\nruntime: {provider: namespace}"),
                       ("resources.quota_files", "resources: {quota_files: 3}\nruntime: {provider: namespace}"),

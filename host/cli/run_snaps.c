@@ -1,0 +1,308 @@
+#include "run_snaps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/num.h"
+#include "cli.h"
+#include "run_snaps_i.h"
+#include "snaps.h"
+#include "state/session_record.h"
+
+#define LINES_MAX 200
+
+/* A folder of the user's that the session may write to; files and our own folders are not. */
+static bool is_subject(const struct run *r, const struct sb_plan_mount *m)
+{
+	const char *const own[] = { r->dirs.d.config, r->dirs.d.state, r->dirs.d.cache, r->dirs.d.run };
+
+	if (m->mode != SB_MOUNT_RW || m->file)
+		return false;
+	for (size_t i = 0; i < SB_ARRAY_LEN(own); i++)
+		if (sb_path_within(own[i], m->host) || sb_path_within(m->host, own[i]))
+			return false;
+	return true;
+}
+
+static bool enabled(const struct run *r)
+{
+	const struct plan_input in = launch_input(r);
+
+	if (r->opt->no_snapshot || r->plan->builder || r->plan->task != SB_TASK_COMMAND)
+		return false;
+	return r->opt->plan || conf_bool(&in, "snapshots.enabled", true);
+}
+
+bool run_snaps_wanted(const struct run *r)
+{
+	size_t n = 0;
+
+	if (!enabled(r))
+		return false;
+	for (size_t i = 0; i < r->plan->n_mounts; i++)
+		n += is_subject(r, &r->plan->mounts[i]);
+	return n > 0;
+}
+
+static void done(struct run *r)
+{
+	struct run_snaps *s = r->snaps;
+
+	sb_io_del(&s->io);
+	sb_fd_close(&s->sock); /* it sees that and ends */
+	while (s->pid > 0 && waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
+		continue;
+	for (size_t i = 0; i < s->n; i++)
+		sb_fd_close(&s->v[i].fd);
+	for (size_t i = 0; i < s->n_lines; i++)
+		free(s->lines[i]);
+	free(s->lines);
+	free(s);
+	r->snaps = NULL;
+}
+
+static int ask(struct run *r, enum snap_op op, size_t tree)
+{
+	struct snap_request q = { .op = op, .tree = (uint32_t)tree };
+	char hex[33];
+	ssize_t n;
+
+	sb_hex_write(r->plan->session, sizeof(r->plan->session), hex);
+	(void)snprintf(q.label, sizeof(q.label), "%s", hex);
+	do
+		n = send(r->snaps->sock, &q, sizeof(q), MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
+
+static void note_guarded(struct run_snaps *s, const struct snap_msg_guarded *m)
+{
+	void *more;
+	char *line = NULL;
+
+	if (s->n_lines >= LINES_MAX ||
+	    asprintf(&line, "%c %.1000s (%.39s)", (char)m->status, m->path, m->what) < 0)
+		return;
+	more = realloc(s->lines, (s->n_lines + 1) * sizeof(char *));
+	if (!more) {
+		free(line);
+		return;
+	}
+	s->lines = more;
+	s->lines[s->n_lines++] = line;
+}
+
+/* Return: 1: a DONE, in @m; 0: something else, or nothing yet; -errno. */
+static int answer(struct run_snaps *s, int flags, struct snap_msg_done *m)
+{
+	static union {
+		uint32_t type;
+		struct snap_msg_done done;
+		struct snap_msg_guarded guarded;
+	} msg;
+	ssize_t n = recv(s->sock, &msg, sizeof(msg), flags);
+
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (n == 0)
+		return -ECONNRESET;
+	if (n == (ssize_t)sizeof(msg.guarded) && msg.type == SNAP_MSG_GUARDED) {
+		msg.guarded.what[sizeof(msg.guarded.what) - 1] = '\0';
+		msg.guarded.path[sizeof(msg.guarded.path) - 1] = '\0';
+		note_guarded(s, &msg.guarded);
+		return 0;
+	}
+	if (n != (ssize_t)sizeof(msg.done) || msg.type != SNAP_MSG_DONE)
+		return -EBADMSG;
+	msg.done.text[sizeof(msg.done.text) - 1] = '\0';
+	*m = msg.done;
+	return 1;
+}
+
+static void give_up(struct run *r, int code, const char *text)
+{
+	struct sb_err err = { 0 };
+
+	(void)sb_err_set(&err, code, "%.350s; nothing was run. Make it possible, leave places out with "
+			 "snapshots.exclude, or run with --no-snapshot: then there is no undo",
+			 text[0] ? text : "the snapshot before the session: sendbox-snapshot ended");
+	(void)launch_fail(r, SB_FAIL_INTERNAL, &err, code);
+	sb_io_del(&r->snaps->io);
+	sb_loop_stop(r->loop, code);
+}
+
+static void on_answer(struct sb_io *io, uint32_t events)
+{
+	struct run *r = io->owner;
+	struct run_snaps *s = r->snaps;
+	struct snap_msg_done m;
+	int k = answer(s, MSG_DONTWAIT, &m);
+
+	(void)events;
+	if (k == 0)
+		return;
+	if (k < 0 || m.code < 0) {
+		give_up(r, k < 0 ? k : m.code, k < 0 ? "" : m.text);
+		return;
+	}
+	sb_hex_write(m.id, sizeof(m.id), s->v[s->answered].before);
+	if (++s->answered < s->n)
+		return;
+	sb_io_del(&s->io);
+	if (sb_ipc_send(r->sock, SB_IPC_GO, NULL, 0, NULL, 0) < 0)
+		sb_debug("the monitor is gone");
+}
+
+static int open_trees(struct run *r, struct sb_err *err)
+{
+	struct run_snaps *s = r->snaps;
+
+	for (size_t i = 0; i < r->plan->n_mounts; i++) {
+		const struct sb_plan_mount *m = &r->plan->mounts[i];
+		struct run_snap *v = &s->v[s->n];
+		struct stat st;
+
+		if (!is_subject(r, m) || s->n >= SNAP_TREES_MAX)
+			continue;
+		v->mount = m;
+		v->fd = open(m->host, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (v->fd < 0 || fstat(v->fd, &st) < 0)
+			return sb_err_set(err, -errno, "snapshot: \"%.300s\": %s", m->host, strerror(errno));
+		s->n++;
+		if (st.st_dev != m->dev || st.st_ino != m->ino)
+			return sb_err_set(err, -ESTALE, "snapshot: \"%.300s\" is another folder than it was a "
+					  "moment ago", m->host);
+	}
+	return 0;
+}
+
+static int add_rules(const struct run *r, struct snaps_call *c)
+{
+	const struct plan_input in = launch_input(r);
+	const struct cfg_value *v;
+	int k = 0;
+
+	for (size_t i = 0; k == 0 && !r->opt->plan && (v = cfg_item(in.conf->cfg, "snapshots.exclude", i)); i++)
+		k = snaps_pair(c, "--exclude", conf_text(&in, v));
+	return k;
+}
+
+static int start(struct run *r, struct sb_err *err)
+{
+	struct run_snaps *s = r->snaps;
+	struct snaps_call c;
+	int trees[SNAP_TREES_MAX];
+	int sv[2];
+	int k = 0;
+
+	snaps_call_init(&c, "serve");
+	for (size_t i = 0; k == 0 && i < s->n; i++) {
+		trees[i] = s->v[i].fd;
+		k = snaps_pair(&c, "--path", s->v[i].mount->host);
+	}
+	if (k == 0)
+		k = add_rules(r, &c);
+	if (k < 0)
+		return sb_err_set(err, k, "snapshots: too many rules");
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
+		return sb_err_set(err, -errno, "socketpair: %s", strerror(errno));
+	s->sock = sv[0];
+	c.sock = sv[1];
+	c.trees = trees;
+	c.n_trees = s->n;
+	c.lasts = true;
+	k = snaps_run(&r->dirs, &c, &s->pid, err);
+	sb_fd_close(&sv[1]);
+	return k;
+}
+
+int run_snaps_begin(struct run *r, struct sb_err *err)
+{
+	int k;
+
+	if (!run_snaps_wanted(r))
+		return 0;
+	r->snaps = calloc(1, sizeof(*r->snaps));
+	if (!r->snaps)
+		return sb_err_set(err, -ENOMEM, "out of memory");
+	r->snaps->sock = -1;
+	k = open_trees(r, err);
+	if (k == 0)
+		k = start(r, err);
+	for (size_t i = 0; k == 0 && i < r->snaps->n; i++) {
+		k = ask(r, SNAP_OP_BEFORE, i);
+		if (k < 0)
+			(void)sb_err_set(err, k, "sendbox-snapshot: %s", strerror(-k));
+	}
+	if (k == 0)
+		k = sb_io_set(r->loop, &r->snaps->io, r->snaps->sock, EPOLLIN, on_answer, r);
+	return k;
+}
+
+/* --- afterwards --- */
+
+static void after(struct run *r)
+{
+	struct run_snaps *s = r->snaps;
+
+	for (size_t i = 0; i < s->n; i++) {
+		struct snap_msg_done m = { 0 };
+		char text[700];
+		int k = ask(r, SNAP_OP_AFTER, i);
+
+		while (k == 0)
+			k = answer(s, 0, &m);
+		if (k < 0 || m.code < 0) {
+			(void)snprintf(text, sizeof(text), "no snapshot after the session: %.400s; undo works, but "
+				       "cannot tell your later changes from the session's",
+				       k < 0 ? "sendbox-snapshot ended" : m.text);
+			launch_say(r, text);
+			if (k < 0)
+				return;
+			continue;
+		}
+		sb_hex_write(m.id, sizeof(m.id), s->v[i].after);
+		s->v[i].guarded = m.guarded;
+		s->guarded += m.guarded;
+		s->added += m.added;
+		s->deleted += m.deleted;
+		s->modified += m.modified;
+	}
+}
+
+static void remember(struct run *r)
+{
+	const struct run_snaps *s = r->snaps;
+	struct sb_err err = { 0 };
+
+	for (size_t i = 0; r->memory && i < s->n; i++)
+		if (s->v[i].before[0] &&
+		    session_record_snapshot(r->memory, r->plan->session, s->v[i].mount->host, s->v[i].before,
+					    s->v[i].after, &err) < 0) {
+			launch_say(r, err.text);
+			return;
+		}
+}
+
+void run_snaps_end(struct run *r)
+{
+	struct run_snaps *s = r->snaps;
+
+	if (!s)
+		return;
+	sb_io_del(&s->io);
+	if (s->answered == s->n && s->sock >= 0) { /* else nothing was run */
+		after(r);
+		remember(r);
+		run_snaps_review(r);
+	}
+	done(r);
+}

@@ -1,0 +1,112 @@
+/*
+ * Guarded paths that the session made or changed. Quarantine: they are put back as they were before,
+ * by the same code as an undo; what the session made of them stays in the snapshot after it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "cli.h"
+#include "run_snaps_i.h"
+#include "snaps.h"
+
+#define SHOWN 20
+
+static void show(struct run *r)
+{
+	const struct run_snaps *s = r->snaps;
+	char text[1200];
+
+	(void)snprintf(text, sizeof(text), "this session made or changed %llu path%s that programs outside run or "
+		       "believe; look at %s first:", (unsigned long long)s->guarded, s->guarded == 1 ? "" : "s",
+		       s->guarded == 1 ? "it" : "them");
+	launch_say(r, text);
+	for (size_t i = 0; i < s->n_lines && i < SHOWN; i++) {
+		(void)snprintf(text, sizeof(text), "  %.1100s", s->lines[i]);
+		launch_say(r, text);
+	}
+	if (s->guarded > SHOWN) {
+		(void)snprintf(text, sizeof(text), "  and %llu more: sendbox diff --guarded",
+			       (unsigned long long)(s->guarded - SHOWN));
+		launch_say(r, text);
+	}
+}
+
+/* Someone at the terminal says yes. */
+static bool asked(const struct run *r)
+{
+	sb_autofd int tty = -1;
+	char line[16];
+	ssize_t n;
+
+	if (r->hold || r->json || r->l->quiet || !isatty(r->stdio[0]) || !isatty(STDERR_FILENO))
+		return false;
+	tty = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+	if (tty < 0 || sb_fd_write_all(tty, "sendbox: keep them? [y/N] ", 26) < 0)
+		return false;
+	do
+		n = read(tty, line, sizeof(line));
+	while (n < 0 && errno == EINTR);
+	return n > 0 && (line[0] == 'y' || line[0] == 'Y');
+}
+
+static int put_back(struct run *r, const struct run_snap *v, struct sb_err *err)
+{
+	sb_autofd int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	struct snaps_call c;
+	int k;
+
+	snaps_call_init(&c, "restore");
+	k = snaps_pair(&c, "--path", v->mount->host);
+	if (k == 0)
+		k = snaps_pair(&c, "--from", v->before);
+	if (k == 0)
+		k = snaps_pair(&c, "--to", v->after);
+	if (k == 0)
+		k = snaps_word(&c, "--guarded");
+	if (k < 0)
+		return k;
+	c.trees = &v->fd;
+	c.n_trees = 1;
+	c.out = null;
+	return snaps_run(&r->dirs, &c, NULL, err);
+}
+
+static void quarantine(struct run *r)
+{
+	const struct run_snaps *s = r->snaps;
+	char text[700];
+
+	for (size_t i = 0; i < s->n; i++) {
+		const struct run_snap *v = &s->v[i];
+		struct sb_err err = { 0 };
+		int k;
+
+		if (v->guarded == 0)
+			continue;
+		k = v->after[0] ? put_back(r, v, &err) : -ENOENT;
+		if (k == 0)
+			(void)snprintf(text, sizeof(text), "they are in quarantine: the folder has them as they were "
+				       "before; sendbox snapshot restore %.12s PATH brings back what the session "
+				       "made", v->after);
+		else
+			(void)snprintf(text, sizeof(text), "quarantine: not all of them could be put back (%.300s); "
+				       "see sendbox diff --guarded", err.text[0] ? err.text : "see above");
+		launch_say(r, text);
+	}
+}
+
+void run_snaps_review(struct run *r)
+{
+	const struct plan_input in = launch_input(r);
+	const char *what = r->opt->plan ? "keep" : conf_str(&in, "guarded_paths.changed", "keep");
+
+	if (r->snaps->guarded == 0)
+		return;
+	show(r);
+	if (strcmp(what, "quarantine") == 0 || (strcmp(what, "ask") == 0 && !asked(r)))
+		quarantine(r);
+}

@@ -1,0 +1,105 @@
+#include "snaps_words.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/plan.h"
+
+int snaps_absolute(const char *word, char **ret, struct sb_err *err)
+{
+	char here[PATH_MAX];
+	char norm[SB_PLAN_MAX_PATH + 1];
+	char *all = NULL;
+	char out[PATH_MAX * 2];
+	size_t n = 0;
+
+	if (word[0] != '/' && !getcwd(here, sizeof(here)))
+		return sb_err_set(err, -errno, "the current folder: %s", strerror(errno));
+	if (asprintf(&all, "%s/%s", word[0] == '/' ? "" : here, word) < 0)
+		return sb_err_set(err, -ENOMEM, "out of memory");
+	if (strlen(all) >= sizeof(out) - 2) {
+		free(all);
+		return sb_err_set(err, -ENAMETOOLONG, "\"%.100s...\": too long", word);
+	}
+	/* "." and ".." by the text: what is meant need not be there any more */
+	for (char *save = NULL, *c = strtok_r(all, "/", &save); c; c = strtok_r(NULL, "/", &save)) {
+		if (strcmp(c, ".") == 0)
+			continue;
+		if (strcmp(c, "..") == 0) {
+			while (n > 0 && out[--n] != '/')
+				continue;
+			continue;
+		}
+		out[n++] = '/';
+		memcpy(out + n, c, strlen(c));
+		n += strlen(c);
+	}
+	free(all);
+	out[n] = '\0';
+	if (n == 0 || sb_path_normalise(out, norm) < 0)
+		return sb_err_set(err, -EINVAL, "\"%.200s\" is no path of a snapshot", word);
+	*ret = strdup(norm);
+	return *ret ? 0 : sb_err_set(err, -ENOMEM, "out of memory");
+}
+
+static bool is_session(const char *word)
+{
+	size_t n = strlen(word);
+
+	return n >= 4 && n <= 32 && strspn(word, "0123456789abcdef") == n;
+}
+
+int snaps_words(const struct cli_dirs *d, int argc, char **argv, struct snaps_words *ret, struct sb_err *err)
+{
+	char here[PATH_MAX];
+	int r = 0;
+
+	*ret = (struct snaps_words){ 0 };
+	if (argc > 0 && is_session(argv[0])) {
+		ret->session = argv[0];
+		argv++;
+		argc--;
+	}
+	ret->paths = calloc((size_t)argc + 1, sizeof(char *));
+	if (!ret->paths)
+		return sb_err_set(err, -ENOMEM, "out of memory");
+	for (int i = 0; r == 0 && i < argc; i++) {
+		r = snaps_absolute(argv[i], &ret->paths[ret->n], err);
+		ret->n += r == 0;
+	}
+	if (r == 0 && !realpath(".", here))
+		r = sb_err_set(err, -errno, "the current folder: %s", strerror(errno));
+	if (r == 0)
+		r = snaps_session(d, ret->session, ret->session ? NULL : here, &ret->of, &ret->n_of, err);
+	return r;
+}
+
+void snaps_words_done(struct snaps_words *w)
+{
+	for (size_t i = 0; i < w->n; i++)
+		free(w->paths[i]);
+	free(w->paths);
+	for (size_t i = 0; i < w->n_of; i++)
+		snaps_of_done(&w->of[i]);
+	free(w->of);
+}
+
+int snaps_words_only(const struct snaps_words *w, size_t i, struct snaps_call *c, bool *ret,
+		     struct sb_err *err)
+{
+	const char *root = w->of[i].path;
+	const size_t n = strlen(root);
+
+	*ret = w->n == 0;
+	for (size_t k = 0; k < w->n; k++) {
+		if (!sb_path_within(w->paths[k], root))
+			continue;
+		*ret = true;
+		if (snaps_pair(c, "--only", w->paths[k][n] ? w->paths[k] + n + 1 : "") < 0)
+			return sb_err_set(err, -E2BIG, "too many paths");
+	}
+	return 0;
+}

@@ -1,0 +1,359 @@
+/* One file: its data, its holes, its attributes. Everything by descriptor. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "capture_i.h"
+
+#define TRIES 3
+#define NAMES_MAX 65536
+#define GONE 1 /* no file of this kind is there any more */
+
+int cap_put(struct cap_worker *w, const void *p, size_t len, uint8_t hash[SB_SNAP_HASH])
+{
+	int r;
+
+	sb_digest_of(w->digest, p, len, hash);
+	r = sb_snap_store_has(w->cap->store, hash);
+	if (r == 0) {
+		r = sb_packer_claim(w->cap->packer, hash);
+		if (r == 1)
+			return sb_packer_add(w->cap->packer, &w->block, hash, p, len);
+	}
+	return r < 0 ? r : 0;
+}
+
+/* --- attributes --- */
+
+/* Labels of the machine, which its policy sets anew. */
+static bool is_ours(const char *name)
+{
+	return strcmp(name, "security.selinux") != 0 && strcmp(name, "security.ima") != 0 &&
+	       strcmp(name, "security.evm") != 0;
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int pack_xattrs(struct cap_worker *w, int fd, char **names, size_t n, struct cap_entry *e)
+{
+	sb_autofree uint8_t *value = malloc(65536);
+	uint8_t hash[SB_SNAP_HASH];
+	struct sb_buf b;
+	int r = value ? 0 : -ENOMEM;
+
+	sb_buf_init(&b, SB_SNAP_XATTR_MAX);
+	sb_snap_xattrs_start(&b);
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		ssize_t len = fgetxattr(fd, names[i], value, 65536);
+
+		if (len >= 0)
+			sb_snap_xattrs_add(&b, names[i], value, (uint32_t)len);
+		else if (errno != ENODATA && errno != EPERM && errno != EACCES)
+			r = -errno;
+	}
+	if (r == 0)
+		r = sb_buf_error(&b);
+	if (r == 0)
+		r = cap_put(w, b.data, b.len, hash);
+	if (r == 0) {
+		e->xattrs = malloc(SB_SNAP_HASH);
+		if (e->xattrs)
+			memcpy(e->xattrs, hash, SB_SNAP_HASH);
+		else
+			r = -ENOMEM;
+	}
+	sb_buf_done(&b);
+	return r;
+}
+
+int cap_xattrs(struct cap_worker *w, int fd, struct cap_entry *e)
+{
+	char few[1024];
+	sb_autofree char *many = NULL;
+	char *names[512];
+	char *list = few;
+	size_t n = 0;
+	ssize_t len;
+
+	free(e->xattrs);
+	e->xattrs = NULL;
+	len = flistxattr(fd, few, sizeof(few));
+	if (len < 0 && errno == ERANGE) {
+		list = many = malloc(NAMES_MAX);
+		if (!many)
+			return -ENOMEM;
+		len = flistxattr(fd, many, NAMES_MAX);
+	}
+	if (len <= 0)
+		return len == 0 || errno == ENOTSUP || errno == EPERM || errno == EACCES ? 0 : -errno;
+	for (ssize_t at = 0; at < len; at += (ssize_t)strlen(list + at) + 1)
+		if (is_ours(list + at) && n < SB_ARRAY_LEN(names))
+			names[n++] = list + at;
+	if (n == 0)
+		return 0;
+	qsort(names, n, sizeof(names[0]), by_text);
+	return pack_xattrs(w, fd, names, n, e);
+}
+
+/* --- data --- */
+
+struct extents {
+	struct sb_snap_extent *v;
+	uint32_t n;
+	uint64_t total;
+};
+
+/* Where data is. Return: 0; SB_SNAP_EXTENTS_MAX are not enough: one extent over everything. */
+static int find_extents(int fd, uint64_t size, struct extents *x)
+{
+	uint64_t at = 0;
+
+	while (at < size) {
+		off_t from = lseek(fd, (off_t)at, SEEK_DATA);
+		off_t to = from < 0 ? -1 : lseek(fd, from, SEEK_HOLE);
+
+		if (from < 0 && errno == ENXIO)
+			return 0;
+		if (from < 0 || to <= from || x->n == SB_SNAP_EXTENTS_MAX)
+			break; /* no such calls here, or a file in splinters */
+		if (x->n % 64 == 0) {
+			void *v = realloc(x->v, (x->n + 64) * sizeof(*x->v));
+
+			if (!v)
+				return -ENOMEM;
+			x->v = v;
+		}
+		to = (off_t)SB_MIN((uint64_t)to, size);
+		x->v[x->n++] = (struct sb_snap_extent){ (uint64_t)from, (uint64_t)(to - from) };
+		x->total += (uint64_t)(to - from);
+		at = (uint64_t)to;
+	}
+	if (at < size && x->v) {
+		x->v[0] = (struct sb_snap_extent){ 0, size };
+		x->n = 1;
+		x->total = size;
+	} else if (at < size) {
+		x->total = size; /* not even one: as a plain file */
+	}
+	return 0;
+}
+
+/* Where an object goes that comes in pieces: memory, or a pack of its own when it is big. */
+struct sink {
+	struct cap_worker *w;
+	bool big;
+	size_t len;
+	struct sb_pack_big out;
+};
+
+static int sink_add(struct sink *s, const void *p, size_t len)
+{
+	if (s->big) {
+		sb_digest_add(s->w->digest, p, len);
+		return sb_pack_big_add(&s->out, p, len);
+	}
+	if (len > CAP_DATA - s->len)
+		return -EFBIG;
+	if (p != s->w->data + s->len)
+		memcpy(s->w->data + s->len, p, len);
+	s->len += len;
+	return 0;
+}
+
+/* Return: bytes; less than @len at the end of the file; -errno. */
+static int64_t copy_range(struct sink *s, int fd, uint64_t at, uint64_t len)
+{
+	uint64_t done = 0;
+
+	while (done < len) {
+		/* straight to its place when it is collected in memory */
+		uint8_t *to = s->big ? s->w->data : s->w->data + s->len;
+		size_t room = s->big ? 1U << 20 : CAP_DATA - s->len;
+		ssize_t n;
+		int r;
+
+		if (room == 0)
+			return -EFBIG;
+		n = pread(fd, to, SB_MIN(room, len - done), (off_t)(at + done));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		r = sink_add(s, to, (size_t)n);
+		if (r < 0)
+			return r;
+		done += (uint64_t)n;
+	}
+	return (int64_t)done;
+}
+
+static int sink_end(struct sink *s, uint8_t hash[SB_SNAP_HASH])
+{
+	int r;
+
+	if (!s->big)
+		return cap_put(s->w, s->w->data, s->len, hash);
+	sb_digest_end(s->w->digest, hash);
+	r = sb_snap_store_has(s->w->cap->store, hash);
+	if (r == 0)
+		r = sb_packer_claim(s->w->cap->packer, hash);
+	else if (r == 1)
+		r = 0;
+	if (r == 1)
+		return sb_pack_big_end(&s->out, hash, s->w->digest);
+	sb_pack_big_drop(&s->out);
+	return r;
+}
+
+static int sink_start(struct sink *s, struct cap_worker *w, uint64_t expected)
+{
+	*s = (struct sink){ .w = w, .big = expected >= SB_PACK_BIG };
+	if (!s->big)
+		return 0;
+	sb_digest_start(w->digest);
+	return sb_pack_big_start(sb_snap_store_dir(w->cap->store, SB_SNAP_PACKS), &s->out);
+}
+
+/* @last: take what there is of a file that never holds still.
+ * Return: 0: @e's size and hash are set; -EAGAIN: it is being written; -errno. */
+static int read_plain(struct cap_worker *w, int fd, struct cap_entry *e, bool last)
+{
+	struct sink s;
+	int64_t n;
+	int r = sink_start(&s, w, e->size);
+
+	if (r < 0)
+		return r;
+	n = copy_range(&s, fd, 0, e->size + !last); /* one more: is this the end? */
+	if (last && n >= 0)
+		e->size = (uint64_t)n;
+	if (n == (int64_t)e->size) {
+		e->sparse = false;
+		return sink_end(&s, e->hash);
+	}
+	if (s.big)
+		sb_pack_big_drop(&s.out);
+	return n < 0 && n != -EFBIG ? (int)n : -EAGAIN;
+}
+
+static int read_sparse(struct cap_worker *w, int fd, struct cap_entry *e, const struct extents *x)
+{
+	struct sink s;
+	struct sb_buf head;
+	int r = sink_start(&s, w, x->total + x->n * 16ULL);
+
+	if (r < 0)
+		return r;
+	sb_buf_init(&head, SB_SNAP_SPARSE_HEAD + SB_SNAP_EXTENTS_MAX * 16ULL);
+	sb_snap_sparse_head(&head, x->v, x->n);
+	r = sb_buf_error(&head);
+	if (r == 0)
+		r = sink_add(&s, head.data, head.len);
+	sb_buf_done(&head);
+	for (uint32_t i = 0; r == 0 && i < x->n; i++) {
+		int64_t n = copy_range(&s, fd, x->v[i].at, x->v[i].len);
+
+		if (n != (int64_t)x->v[i].len)
+			r = n < 0 && n != -EFBIG ? (int)n : -EAGAIN;
+	}
+	if (r == 0) {
+		e->sparse = true;
+		return sink_end(&s, e->hash);
+	}
+	if (s.big)
+		sb_pack_big_drop(&s.out);
+	return r;
+}
+
+static int read_once(struct cap_worker *w, int fd, const struct stat *st, struct cap_entry *e,
+		     bool last)
+{
+	struct extents x = { 0 };
+	int r;
+
+	if (last || st->st_blocks * 512 >= st->st_size)
+		return read_plain(w, fd, e, last);
+	r = find_extents(fd, e->size, &x);
+	if (r == 0)
+		r = x.total < e->size ? read_sparse(w, fd, e, &x) : read_plain(w, fd, e, last);
+	free(x.v);
+	return r;
+}
+
+static bool moved(const struct stat *a, const struct stat *b)
+{
+	return a->st_size != b->st_size || a->st_ctim.tv_sec != b->st_ctim.tv_sec ||
+	       a->st_ctim.tv_nsec != b->st_ctim.tv_nsec || a->st_mtim.tv_sec != b->st_mtim.tv_sec ||
+	       a->st_mtim.tv_nsec != b->st_mtim.tv_nsec;
+}
+
+/* Return: descriptor; -EACCES; GONE as -ESTALE; -errno. */
+static int open_file(const struct cap *c, const struct cap_dir *d, const char *name, struct stat *st)
+{
+	const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	int fd = openat(d->fd, name, flags | O_NOATIME);
+
+	if (fd < 0 && errno == EPERM)
+		fd = openat(d->fd, name, flags);
+	if (fd < 0)
+		return errno == ENOENT || errno == ELOOP || errno == ENXIO || errno == ENOTDIR
+			       ? -ESTALE
+			       : errno == EPERM ? -EACCES : -errno;
+	if (fstat(fd, st) < 0 || !S_ISREG(st->st_mode) || st->st_dev != c->dev) {
+		sb_fd_close(&fd);
+		return -ESTALE;
+	}
+	return fd;
+}
+
+static int read_stable(struct cap_worker *w, int fd, struct stat *st, struct cap_entry *e)
+{
+	struct stat now;
+	int r = 0;
+
+	for (int i = 0; i < TRIES; i++) {
+		cap_stat(e, st);
+		r = read_once(w, fd, st, e, i == TRIES - 1);
+		if (fstat(fd, &now) < 0)
+			return -errno;
+		if (r == 0 && !moved(st, &now))
+			return 0;
+		if (r < 0 && r != -EAGAIN)
+			return r;
+		*st = now;
+	}
+	w->changed++;
+	e->again = true;
+	return r;
+}
+
+int cap_file(struct cap_worker *w, struct cap_dir *d, struct cap_entry *e)
+{
+	struct stat st;
+	sb_autofd int fd = open_file(w->cap, d, e->name, &st);
+	int r;
+
+	if (fd == -ESTALE) { /* it was there a moment ago: as if it had gone before */
+		e->kind = SB_SNAP_NONE;
+		return 0;
+	}
+	if (fd == -EACCES) {
+		e->kind = SB_SNAP_OTHER;
+		e->why = SB_SNAP_UNREADABLE;
+		w->unreadable++;
+		return 0;
+	}
+	if (fd < 0)
+		return fd;
+	w->read_files++;
+	r = read_stable(w, fd, &st, e);
+	return r < 0 ? r : cap_xattrs(w, fd, e);
+}

@@ -1,0 +1,280 @@
+/* What a capture writes: folders, the cache's records, the manifest. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "capture_i.h"
+
+static bool keeps_stat(const struct cap_entry *e)
+{
+	return e->why != SB_SNAP_EXCLUDED && e->why != SB_SNAP_MOUNT;
+}
+
+static struct sb_snap_entry entry_of(const struct cap_entry *e)
+{
+	struct sb_snap_entry s = { .name = (const uint8_t *)e->name, .name_len = e->name_len,
+				   .kind = e->kind, .why = e->why };
+
+	if (!keeps_stat(e))
+		return s;
+	s.mode = e->mode & 07777;
+	s.uid = e->uid;
+	s.gid = e->gid;
+	s.mtime_s = e->mtime_s;
+	s.mtime_ns = e->mtime_ns;
+	s.size = e->kind == SB_SNAP_FILE ? e->size : 0;
+	s.sparse = e->sparse;
+	s.has_xattrs = e->xattrs && (e->kind == SB_SNAP_DIR || e->kind == SB_SNAP_FILE);
+	memcpy(s.hash, e->hash, SB_SNAP_HASH);
+	if (s.has_xattrs)
+		memcpy(s.xattrs, e->xattrs, SB_SNAP_HASH);
+	return s;
+}
+
+static int write_tree(struct cap_worker *w, struct cap_dir *d, uint8_t hash[SB_SNAP_HASH])
+{
+	char target[SB_SNAP_TARGET_MAX + 1];
+
+	w->tree.len = 0;
+	w->tree.error = 0;
+	sb_snap_tree_start(&w->tree);
+	for (uint32_t i = 0; i < d->n; i++) {
+		struct sb_snap_entry s = entry_of(&d->v[i]);
+
+		if (s.kind == SB_SNAP_LINK) {
+			ssize_t n = readlinkat(d->fd, d->v[i].name, target, sizeof(target));
+
+			if (n < 0 && (errno == EINVAL || errno == ENOENT)) {
+				d->v[i].kind = SB_SNAP_NONE; /* gone, or no link any more */
+				continue;
+			}
+			if (n <= 0 || n > SB_SNAP_TARGET_MAX)
+				return n < 0 ? -errno : -ENAMETOOLONG;
+			s.target = (const uint8_t *)target;
+			s.target_len = (uint16_t)n;
+		}
+		if (s.kind != SB_SNAP_NONE)
+			sb_snap_tree_add(&w->tree, &s);
+	}
+	if (sb_buf_error(&w->tree))
+		return sb_buf_error(&w->tree);
+	return cap_put(w, w->tree.data, w->tree.len, hash);
+}
+
+static int write_record(struct cap_worker *w, struct cap_dir *d, const struct cap_entry *e,
+			uint64_t *ret)
+{
+	uint32_t n = 0;
+	int64_t at;
+
+	for (uint32_t i = 0; i < d->n; i++)
+		n += d->v[i].kind != SB_SNAP_NONE;
+	w->record.error = 0;
+	sb_snap_seen_start(&w->record, e->hash, n);
+	for (uint32_t i = 0; i < d->n; i++) {
+		const struct cap_entry *v = &d->v[i];
+		struct sb_snap_seen s = { .ino = v->ino, .size = v->size, .ctime_ns = v->ctime_ns,
+					  .child = v->child_at, .mode = v->mode, .uid = v->uid,
+					  .gid = v->gid, .kind = v->kind, .why = v->why,
+					  .name_len = v->name_len };
+
+		if (v->kind == SB_SNAP_NONE)
+			continue;
+		s.mtime_ns = (int64_t)((uint64_t)v->mtime_s * 1000000000U + v->mtime_ns);
+		s.flags = (uint8_t)((v->sparse ? SB_SNAP_SEEN_SPARSE : 0) |
+				    (v->xattrs ? SB_SNAP_SEEN_XATTRS : 0) |
+				    (v->again || v->why == SB_SNAP_UNREADABLE ? SB_SNAP_SEEN_AGAIN : 0));
+		memcpy(s.hash, v->hash, SB_SNAP_HASH);
+		if (v->xattrs)
+			memcpy(s.xattrs, v->xattrs, SB_SNAP_HASH);
+		sb_snap_seen_add(&w->record, &s, (const uint8_t *)v->name);
+	}
+	at = sb_snap_cachew_add(w->cap->cachew, &w->record);
+	if (at < 0)
+		return (int)at;
+	*ret = (uint64_t)at;
+	return 0;
+}
+
+static int note_link(struct cap_worker *w, const struct cap_dir *d, const struct cap_entry *e)
+{
+	char path[SB_SNAP_PATH_MAX + 1];
+
+	if (cap_path(d, e->name, path, sizeof(path)) == 0)
+		return 0; /* beyond what a manifest names: two files */
+	if (w->n_links == w->links_room) {
+		size_t room = SB_MAX(w->links_room * 2, (size_t)64);
+		void *v = realloc(w->links, room * sizeof(*w->links));
+
+		if (!v)
+			return -ENOMEM;
+		w->links = v;
+		w->links_room = room;
+	}
+	w->links[w->n_links] = (struct cap_link){ .ino = e->ino, .path = strdup(path) };
+	if (!w->links[w->n_links].path)
+		return -ENOMEM;
+	w->n_links++;
+	return 0;
+}
+
+int cap_folder(struct cap_worker *w, struct cap_dir *d, struct cap_entry *e)
+{
+	bool same = d->old_hash && d->old_n == d->n;
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < d->n; i++) {
+		const struct cap_entry *v = &d->v[i];
+
+		same = same && v->same;
+		w->counts.files += v->kind == SB_SNAP_FILE;
+		w->counts.links += v->kind == SB_SNAP_LINK;
+		w->counts.others += v->kind == SB_SNAP_OTHER;
+		w->counts.excluded += v->why == SB_SNAP_EXCLUDED;
+		if (v->kind == SB_SNAP_FILE)
+			w->counts.bytes += v->size;
+		if (v->kind == SB_SNAP_FILE && v->links > 1)
+			r = note_link(w, d, v);
+	}
+	w->counts.dirs++;
+	if (r == 0 && same)
+		memcpy(e->hash, d->old_hash, SB_SNAP_HASH);
+	else if (r == 0)
+		r = write_tree(w, d, e->hash);
+	/* what the parent's record said of this folder is true as a whole, or not at all */
+	e->same = e->same && same;
+	if (r == 0)
+		r = write_record(w, d, e, &e->child_at);
+	return r;
+}
+
+/* --- the manifest --- */
+
+static int by_inode(const void *a, const void *b)
+{
+	const struct cap_link *x = a;
+	const struct cap_link *y = b;
+
+	if (x->ino != y->ino)
+		return x->ino < y->ino ? -1 : 1;
+	return strcmp(x->path, y->path);
+}
+
+struct group {
+	const struct cap_link *v;
+	uint32_t n;
+};
+
+static int by_first(const void *a, const void *b)
+{
+	return strcmp(((const struct group *)a)->v->path, ((const struct group *)b)->v->path);
+}
+
+static int put_groups(struct sb_buf *to, const struct group *g, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct sb_snap_bytes *paths = calloc(g[i].n, sizeof(*paths));
+
+		if (!paths)
+			return -ENOMEM;
+		for (uint32_t k = 0; k < g[i].n; k++)
+			paths[k] = (struct sb_snap_bytes){ (const uint8_t *)g[i].v[k].path,
+							   strlen(g[i].v[k].path) };
+		sb_snap_group_add(to, paths, g[i].n);
+		free(paths);
+	}
+	return sb_buf_error(to);
+}
+
+static int make_groups(const struct cap *c, struct sb_buf *to, uint32_t *ret_n)
+{
+	sb_autofree struct cap_link *all = NULL;
+	sb_autofree struct group *g = NULL;
+	size_t n = 0;
+	size_t n_groups = 0;
+
+	for (size_t i = 0; i < c->n_workers; i++)
+		n += c->w[i].n_links;
+	if (n < 2)
+		return 0;
+	all = calloc(n, sizeof(*all));
+	g = calloc(n / 2 + 1, sizeof(*g));
+	if (!all || !g)
+		return -ENOMEM;
+	n = 0;
+	for (size_t i = 0; i < c->n_workers; i++)
+		for (size_t k = 0; k < c->w[i].n_links; k++)
+			all[n++] = c->w[i].links[k];
+	qsort(all, n, sizeof(*all), by_inode);
+	for (size_t i = 0; i < n;) {
+		size_t end = i + 1;
+
+		while (end < n && all[end].ino == all[i].ino)
+			end++;
+		if (end - i > 1)
+			g[n_groups++] = (struct group){ &all[i], (uint32_t)(end - i) };
+		i = end;
+	}
+	if (n_groups > 1)
+		qsort(g, n_groups, sizeof(*g), by_first);
+	*ret_n = (uint32_t)n_groups;
+	return put_groups(to, g, n_groups);
+}
+
+static void add_counts(const struct cap *c, struct snap_captured *ret)
+{
+	for (size_t i = 0; i < c->n_workers; i++) {
+		const struct cap_worker *w = &c->w[i];
+
+		ret->counts.files += w->counts.files;
+		ret->counts.dirs += w->counts.dirs;
+		ret->counts.links += w->counts.links;
+		ret->counts.others += w->counts.others;
+		ret->counts.excluded += w->counts.excluded;
+		ret->counts.bytes += w->counts.bytes;
+		ret->read_files += w->read_files;
+		ret->unreadable += w->unreadable;
+		ret->changed += w->changed;
+	}
+}
+
+int cap_end(struct cap *c, struct snap_captured *ret, uint64_t time_ns)
+{
+	const struct snap_capture *conf = c->conf;
+	struct sb_snap_manifest *m = calloc(1, sizeof(*m));
+	struct sb_digest *d = sb_snap_store_digest(c->store);
+	struct sb_buf groups;
+	size_t n = 0;
+	int r;
+
+	if (!m)
+		return -ENOMEM;
+	sb_buf_init(&groups, SB_SNAP_MANIFEST_MAX / 2);
+	add_counts(c, ret);
+	r = sb_packer_end(c->packer, d, conf->sync, &n, &ret->new_bytes);
+	ret->new_objects = n;
+	m->time_ns = time_ns;
+	m->role = (uint8_t)conf->role;
+	m->path = (struct sb_snap_bytes){ (const uint8_t *)conf->tree->path, strlen(conf->tree->path) };
+	m->label = (struct sb_snap_bytes){ (const uint8_t *)conf->label, strlen(conf->label) };
+	m->root = entry_of(&c->root);
+	m->counts = ret->counts;
+	for (uint32_t i = 0; conf->rules && i < conf->rules->n; i++)
+		m->excludes[m->n_excludes++] = (struct sb_snap_bytes){
+			(const uint8_t *)conf->rules->patterns[i], strlen(conf->rules->patterns[i]) };
+	if (r == 0)
+		r = make_groups(c, &groups, &m->n_groups);
+	m->groups = (struct sb_snap_bytes){ groups.data, groups.len };
+	if (r == 0)
+		r = sb_snap_store_put(c->store, m, conf->sync, ret->id);
+	memcpy(ret->root, c->root.hash, SB_SNAP_HASH);
+	if (r == 0)
+		r = sb_snap_cachew_end(c->cachew, conf->tree->key, ret->id, (uint64_t)c->dev,
+				       c->root.child_at, (int64_t)time_ns);
+	if (n > 0)
+		sb_snap_store_reload(c->store);
+	sb_buf_done(&groups);
+	free(m);
+	return r;
+}

@@ -1,0 +1,452 @@
+/*
+ * sendbox-snapshot - captures trees into the store of snapshots, and puts them back
+ *
+ * Descriptors and options: helper.h. What it reads was written by a session: names, links, contents,
+ * attributes. It has the store and the trees, nothing else, and may write to a tree only to restore.
+ */
+#include <errno.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/num.h"
+#include "helper.h"
+#include "os/jail.h"
+#include "snapshot.h"
+#include "snapshot.syscalls.h"
+
+struct args {
+	const char *verb;
+	const char *paths[SNAP_TREES_MAX];
+	size_t n_paths;
+	struct snap_rules rules;
+	const char *label;
+	const char *from;
+	const char *to;
+	const char *session;
+	const char *session_path;
+	const char *only[1024]; /* NULL-terminated */
+	size_t n_only;
+	uint64_t keep;
+	uint64_t before_s;
+	bool json, stat, names, guarded, escape, heads, force, dry, sync, no_cache, go_on, back;
+};
+
+struct flag {
+	const char *name;
+	size_t at;
+};
+#define FLAG(n) { "--" #n, offsetof(struct args, n) }
+static const struct flag flags[] = {
+	FLAG(json), FLAG(stat), FLAG(names), FLAG(guarded), FLAG(escape), FLAG(heads), FLAG(force),
+	FLAG(dry), FLAG(sync), { "--no-cache", offsetof(struct args, no_cache) },
+	{ "--continue", offsetof(struct args, go_on) }, { "--abort", offsetof(struct args, back) },
+};
+
+static int set_flag(struct args *a, const char *word)
+{
+	for (size_t i = 0; i < SB_ARRAY_LEN(flags); i++)
+		if (strcmp(word, flags[i].name) == 0) {
+			*(bool *)((char *)a + flags[i].at) = true;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+static int set_value(struct args *a, const char *word, const char *v)
+{
+	if (strcmp(word, "--path") == 0 && a->n_paths < SNAP_TREES_MAX)
+		a->paths[a->n_paths++] = v;
+	else if (strcmp(word, "--exclude") == 0 && a->rules.n < SB_SNAP_EXCLUDES_MAX)
+		a->rules.patterns[a->rules.n++] = v;
+	else if (strcmp(word, "--only") == 0 && a->n_only + 1 < SB_ARRAY_LEN(a->only))
+		a->only[a->n_only++] = v;
+	else if (strcmp(word, "--label") == 0)
+		a->label = v;
+	else if (strcmp(word, "--from") == 0)
+		a->from = v;
+	else if (strcmp(word, "--to") == 0)
+		a->to = v;
+	else if (strcmp(word, "--session") == 0)
+		a->session = v;
+	else if (strcmp(word, "--session-path") == 0)
+		a->session_path = v;
+	else if (strcmp(word, "--keep") == 0)
+		return sb_num_u64(v, 0, INT64_MAX, &a->keep);
+	else if (strcmp(word, "--before") == 0)
+		return sb_num_u64(v, 0, INT32_MAX * 4ULL, &a->before_s);
+	else
+		return -EINVAL;
+	return 0;
+}
+
+static int parse(struct args *a, int argc, char **argv)
+{
+	if (argc < 2)
+		return -EINVAL;
+	a->verb = argv[1];
+	a->label = "";
+	for (int i = 2; i < argc; i++) {
+		if (set_flag(a, argv[i]) == 0)
+			continue;
+		if (i + 1 >= argc || set_value(a, argv[i], argv[i + 1]) < 0)
+			return -EINVAL;
+		i++;
+	}
+	return 0;
+}
+
+/* --- the jail --- */
+
+static bool writes(const struct args *a)
+{
+	return strcmp(a->verb, "restore") == 0;
+}
+
+static int jail_me(const struct args *a, struct sb_err *err)
+{
+	int trees[SNAP_TREES_MAX + 1];
+	const int store = SNAP_STORE_FD;
+	struct sb_jail j = { .syscalls = snapshot_syscalls,
+			     .n_syscalls = SB_ARRAY_LEN(snapshot_syscalls),
+			     .flags = SB_JAIL_THREADS | SB_JAIL_IOCTL_ISATTY,
+			     .root_fd = store,
+			     .root_writable = true };
+	struct rlimit rl;
+
+	for (size_t i = 0; i < a->n_paths; i++)
+		trees[i] = SNAP_TREE_FD + (int)i;
+	if (writes(a)) {
+		j.root_fds = trees;
+		j.n_root_fds = a->n_paths;
+	} else {
+		j.read_fds = trees;
+		j.n_read_fds = a->n_paths;
+	}
+	/* root reads what a session may not let it, and gives files back to who had them */
+	j.keep_caps = 1ULL << CAP_DAC_READ_SEARCH;
+	if (writes(a))
+		j.keep_caps |= 1ULL << CAP_CHOWN | 1ULL << CAP_DAC_OVERRIDE | 1ULL << CAP_FOWNER |
+			       1ULL << CAP_FSETID | 1ULL << CAP_SETFCAP;
+	if (getrlimit(RLIMIT_NOFILE, &rl) == 0) { /* a folder is open for each level */
+		rl.rlim_cur = rl.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &rl);
+	}
+	(void)umask(0077);
+	tzset(); /* reads a file */
+	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
+		return sb_err_set(err, -errno, "signals: %s", strerror(errno));
+	return sb_jail_enter(&j, err);
+}
+
+/* --- verbs; 0 = fine, 1 = an answer that is no, or a negative errno with the text --- */
+
+struct run {
+	struct args *a;
+	struct sb_snap_store *store;
+	struct snap_tree tree; /* the first one */
+};
+
+static int do_create(struct run *r, struct sb_err *err)
+{
+	struct snap_captured got;
+	struct snap_capture c = { .store = r->store, .tree = &r->tree, .rules = &r->a->rules,
+				  .label = r->a->label, .role = SB_SNAP_ROLE_MANUAL,
+				  .sync = r->a->sync, .no_cache = r->a->no_cache };
+	char hex[SB_PACK_NAME];
+	int k = snap_capture(&c, &got, err);
+
+	if (k < 0)
+		return k;
+	sb_hex_write(got.id, SB_SNAP_HASH, hex);
+	if (r->a->json)
+		printf("{\"id\":\"%s\",\"files\":%llu,\"bytes\":%llu,\"read_files\":%llu,\"new_bytes\":%llu,"
+		       "\"not_kept\":%llu,\"unreadable\":%llu}\n", hex,
+		       (unsigned long long)got.counts.files, (unsigned long long)got.counts.bytes,
+		       (unsigned long long)got.read_files, (unsigned long long)got.new_bytes,
+		       (unsigned long long)got.counts.others, (unsigned long long)got.unreadable);
+	else
+		printf("%s\n", hex);
+	if (got.unreadable > 0 && !r->a->json)
+		(void)fprintf(stderr, "sendbox: %llu entries could not be read and are listed only\n",
+			      (unsigned long long)got.unreadable);
+	return 0;
+}
+
+static int both(struct run *r, struct snap_loaded *a, struct snap_loaded *b, struct sb_err *err)
+{
+	uint8_t from[SB_SNAP_HASH];
+	uint8_t to[SB_SNAP_HASH] = { 0 };
+	static const uint8_t none[SB_SNAP_HASH];
+	int k;
+
+	if (r->a->from) {
+		k = snap_find(r->store, r->a->from, from, err);
+		if (k == 0 && r->a->to)
+			k = snap_find(r->store, r->a->to, to, err);
+	} else {
+		k = snap_session(r->store, r->a->session, r->a->session_path, from, to, err);
+	}
+	if (k == 0)
+		k = snap_load(r->store, from, a, err);
+	if (k == 0 && memcmp(to, none, sizeof(to)) != 0)
+		k = snap_load(r->store, to, b, err);
+	return k;
+}
+
+/* Against what is there now, when there is no second one. */
+static int now(struct run *r, struct snap_loaded *b, struct sb_err *err)
+{
+	struct snap_captured got;
+	struct snap_capture c = { .store = r->store, .tree = &r->tree, .rules = &r->a->rules,
+				  .label = "for a comparison", .role = SB_SNAP_ROLE_MANUAL };
+	int k;
+
+	if (r->a->n_paths == 0)
+		return sb_err_set(err, -ENOENT, "there is no snapshot of how the session ended");
+	k = snap_capture(&c, &got, err);
+	if (k == 0)
+		k = snap_load(r->store, got.id, b, err);
+	if (k == 0)
+		k = snap_remove(r->store, got.id, err);
+	return k;
+}
+
+/* What was left out then is left out now. */
+static int same_rules(struct args *a, const struct sb_snap_manifest *m, struct sb_err *err)
+{
+	for (uint32_t i = a->rules.n > 0 ? m->n_excludes : 0; i < m->n_excludes; i++) {
+		a->rules.patterns[i] = strndup((const char *)m->excludes[i].p, m->excludes[i].len);
+		if (!a->rules.patterns[i])
+			return sb_err_set(err, -ENOMEM, "out of memory");
+		a->rules.n = i + 1;
+	}
+	return 0;
+}
+
+static int do_diff(struct run *r, struct sb_err *err)
+{
+	struct args *a = r->a;
+	struct snap_diff_conf c = { .store = r->store, .out = stdout, .json = a->json, .stat = a->stat,
+				    .paths = a->n_only ? a->only : NULL, .names = a->names,
+				    .guarded = a->guarded, .escape = a->escape, .heads = a->heads };
+	struct snap_diff_counts n = { 0 };
+	struct snap_loaded x = { 0 };
+	struct snap_loaded y = { 0 };
+	int k = both(r, &x, &y, err);
+
+	if (k == 0)
+		k = same_rules(a, &x.m, err);
+	if (k == 0 && !y.bytes)
+		k = now(r, &y, err);
+	if (k == 0)
+		k = snap_diff(&c, &x.m, &y.m, &n, err);
+	if (k == 0 && !a->json)
+		printf("%llu added, %llu changed, %llu deleted\n", (unsigned long long)n.added,
+		       (unsigned long long)n.modified, (unsigned long long)n.deleted);
+	snap_loaded_done(&x);
+	snap_loaded_done(&y);
+	return k;
+}
+
+static void tell_restored(const struct args *a, const struct snap_restored *res)
+{
+	char hex[SB_PACK_NAME];
+
+	sb_hex_write(res->saved, SB_SNAP_HASH, hex);
+	if (a->json) {
+		printf("{\"event\":\"end\",\"restored\":%llu,\"removed\":%llu,\"conflicts\":%llu,"
+		       "\"yours\":%llu,\"failed\":%llu,\"saved\":\"%s\"}\n",
+		       (unsigned long long)res->restored, (unsigned long long)res->removed,
+		       (unsigned long long)res->conflicts, (unsigned long long)res->theirs,
+		       (unsigned long long)res->failed, hex);
+		return;
+	}
+	printf("%llu restored, %llu removed", (unsigned long long)res->restored,
+	       (unsigned long long)res->removed);
+	if (res->conflicts + res->theirs > 0)
+		printf(", %llu left alone because you changed them (--force puts them back, too)",
+		       (unsigned long long)(res->conflicts + res->theirs));
+	if (res->failed > 0)
+		printf(", %llu failed", (unsigned long long)res->failed);
+	if (!a->dry)
+		printf("; what was there is snapshot %.12s", hex);
+	(void)putchar('\n');
+}
+
+static int do_restore(struct run *r, struct sb_err *err)
+{
+	struct args *a = r->a;
+	struct snap_loaded x = { 0 };
+	struct snap_loaded y = { 0 };
+	struct snap_restored res;
+	struct snap_restore c = { .store = r->store, .tree = &r->tree, .rules = &a->rules,
+				  .paths = a->n_only ? a->only : NULL, .force = a->force, .dry = a->dry,
+				  .guarded = a->guarded, .json = a->json, .out = stdout,
+				  .going_on = a->go_on ? SNAP_GO_FINISH : a->back ? SNAP_GO_BACK : SNAP_GO_START };
+	int k = c.going_on == SNAP_GO_START ? both(r, &x, &y, err) : 0;
+
+	c.target = x.id;
+	c.expect = y.bytes ? y.id : NULL;
+	if (k == 0 && x.bytes)
+		k = same_rules(a, &x.m, err);
+	if (k == 0)
+		k = snap_restore(&c, &res, err);
+	if (k == 0)
+		tell_restored(a, &res);
+	snap_loaded_done(&x);
+	snap_loaded_done(&y);
+	return k < 0 ? k : res.conflicts + res.failed > 0;
+}
+
+static int do_verify(struct run *r, struct sb_err *err)
+{
+	uint8_t id[SB_SNAP_HASH];
+	int64_t k = r->a->from ? snap_find(r->store, r->a->from, id, err) : 0;
+
+	if (k == 0)
+		k = snap_verify(r->store, r->a->from ? id : NULL, stdout, r->a->json, err);
+	if (k >= 0 && !r->a->json)
+		printf(k == 0 ? "the store of snapshots is whole\n" : "%lld findings\n", (long long)k);
+	return k < 0 ? (int)k : k > 0;
+}
+
+static int do_rm(struct run *r, struct sb_err *err)
+{
+	int k = 0;
+
+	for (size_t i = 0; k == 0 && i < r->a->n_only; i++) {
+		uint8_t id[SB_SNAP_HASH];
+
+		k = snap_find(r->store, r->a->only[i], id, err);
+		if (k == 0)
+			k = snap_remove(r->store, id, err);
+	}
+	return k;
+}
+
+static int do_gc(struct run *r, struct sb_err *err)
+{
+	struct snap_gone gone;
+	uint64_t n = 0;
+	int k = 0;
+
+	if (strcmp(r->a->verb, "prune") == 0)
+		k = snap_prune(r->store, r->a->keep, r->a->before_s * 1000000000U, &n, err);
+	if (k == 0 && strcmp(r->a->verb, "rm") == 0)
+		k = do_rm(r, err);
+	if (k == 0)
+		k = snap_gc(r->store, &gone, err);
+	if (k == 0 && strcmp(r->a->verb, "prune") == 0)
+		printf("%llu snapshots removed, ", (unsigned long long)n);
+	if (k == 0)
+		printf("%.1f MiB freed\n", (double)gone.bytes / (1024.0 * 1024.0));
+	return k;
+}
+
+static int do_ls(struct run *r, struct sb_err *err)
+{
+	return snap_ls(r->store, r->a->session_path, stdout, r->a->json, err);
+}
+
+/* The ids of a session's snapshots, for the command line. */
+static int do_session(struct run *r, struct sb_err *err)
+{
+	uint8_t before[SB_SNAP_HASH];
+	uint8_t after[SB_SNAP_HASH];
+	char hex[2][SB_PACK_NAME];
+	int k = snap_session(r->store, r->a->session, r->a->session_path, before, after, err);
+
+	if (k < 0)
+		return k;
+	sb_hex_write(before, SB_SNAP_HASH, hex[0]);
+	sb_hex_write(after, SB_SNAP_HASH, hex[1]);
+	printf("%s %s\n", hex[0], hex[1]);
+	return 0;
+}
+
+/* Where a snapshot is of, as it is. */
+static int do_path(struct run *r, struct sb_err *err)
+{
+	struct snap_loaded x = { 0 };
+	uint8_t id[SB_SNAP_HASH];
+	int k = snap_find(r->store, r->a->from ? r->a->from : "", id, err);
+
+	if (k == 0)
+		k = snap_load(r->store, id, &x, err);
+	if (k == 0)
+		(void)fwrite(x.m.path.p, 1, x.m.path.len, stdout);
+	snap_loaded_done(&x);
+	return k;
+}
+
+static int do_serve(struct run *r, struct sb_err *err)
+{
+	static struct snap_tree trees[SNAP_TREES_MAX];
+
+	for (size_t i = 0; i < r->a->n_paths; i++)
+		snap_tree_init(&trees[i], SNAP_TREE_FD + (int)i, r->a->paths[i]);
+	return snap_serve(r->store, trees, r->a->n_paths, &r->a->rules, SNAP_SOCK_FD, err);
+}
+
+static const struct verb {
+	const char *name;
+	int (*fn)(struct run *r, struct sb_err *err);
+	bool exclusive;
+} verbs[] = {
+	{ "create", do_create, false }, { "diff", do_diff, false },	  { "gc", do_gc, true },
+	{ "ls", do_ls, false },		{ "path", do_path, false },
+	{ "prune", do_gc, true },	  { "restore", do_restore, false },
+	{ "rm", do_gc, true },		{ "serve", do_serve, false },	  { "session", do_session, false },
+	{ "verify", do_verify, false },
+};
+
+static int run(struct args *a, const struct verb *v, struct sb_err *err)
+{
+	struct run r = { .a = a };
+	int k = jail_me(a, err);
+
+	if (k == 0)
+		k = sb_snap_store_open(SNAP_STORE_FD, v->exclusive, &r.store, err);
+	if (k < 0)
+		return k;
+	if (a->n_paths > 0)
+		snap_tree_init(&r.tree, SNAP_TREE_FD, a->paths[0]);
+	k = v->fn(&r, err);
+	(void)sb_snap_store_free(r.store);
+	if (k >= 0 && fflush(stdout) != 0)
+		k = sb_err_set(err, -EIO, "cannot write to standard output");
+	return k;
+}
+
+int main(int argc, char **argv)
+{
+	static struct args a;
+	struct sb_err err = { 0 };
+	const struct verb *v = NULL;
+	int k = parse(&a, argc, argv);
+
+	sb_log_init("sendbox-snapshot");
+	for (size_t i = 0; k == 0 && i < SB_ARRAY_LEN(verbs); i++)
+		if (strcmp(verbs[i].name, a.verb) == 0)
+			v = &verbs[i];
+	if (!v) {
+		sb_log("sendbox starts this program; it is of no use by hand");
+		return 2;
+	}
+	k = run(&a, v, &err);
+	if (k < 0) {
+		const char *why = err.text[0] ? err.text : strerror(-k);
+		char text[SB_ERR_TEXT_MAX * 4 + 8];
+
+		(void)fflush(stdout);
+		snap_text((const uint8_t *)why, strlen(why), text, sizeof(text));
+		(void)fprintf(stderr, "sendbox: %s\n", text);
+	}
+	_exit(k < 0 ? 124 : k);
+}

@@ -1,0 +1,427 @@
+/*
+ * What is to be done so that a folder becomes what it was: a comparison of three snapshots, what is
+ * there now (n), what it shall be (t), and what the session left (e).
+ *
+ *   n = t               nothing
+ *   n = e               the session changed it: put back
+ *   e = t, n differs    the user changed it afterwards, the session did not: left alone, told
+ *   all three differ    both changed it: a conflict, told, left alone
+ *
+ * With --force the last two are put back as well. What the rules leave out is never touched.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "core/guarded.h"
+#include "restore_i.h"
+
+void snap_plan_done(struct plan *p)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		free(p->v[i].path);
+		free(p->v[i].target);
+	}
+	free(p->v);
+	p->v = NULL;
+	p->n = 0;
+}
+
+struct op *snap_plan_add(struct plan *p, enum op_kind k, const char *path, const struct sb_snap_entry *e)
+{
+	struct op *o;
+
+	if (p->n == p->room) {
+		size_t room = SB_MAX(p->room * 2, (size_t)256);
+		void *v = realloc(p->v, room * sizeof(*p->v));
+
+		if (!v)
+			return NULL;
+		p->v = v;
+		p->room = room;
+	}
+	o = &p->v[p->n];
+	*o = (struct op){ .kind = k, .path = strdup(path) };
+	if (!o->path)
+		return NULL;
+	p->n++;
+	if (e) {
+		o->e = *e;
+		o->e.name = NULL;
+		o->e.target = NULL;
+		if (e->kind == SB_SNAP_LINK) {
+			o->target = strndup((const char *)e->target, e->target_len);
+			if (!o->target)
+				return NULL;
+		}
+	}
+	return o;
+}
+
+/* Equal for the question whether somebody changed it: not by times. */
+static bool alike(const struct sb_snap_entry *a, const struct sb_snap_entry *b)
+{
+	return snap_status(a, b) == SNAP_SAME;
+}
+
+static bool left_out(const struct sb_snap_entry *e)
+{
+	return e && (e->why == SB_SNAP_EXCLUDED || e->why == SB_SNAP_MOUNT);
+}
+
+enum verdict { GO = 0, LEAVE };
+
+static enum verdict judge(struct plan *p, const struct snap_at *at)
+{
+	const struct sb_snap_entry *n = at->v[0];
+	const struct sb_snap_entry *t = at->v[1];
+	const struct sb_snap_entry *e = at->v[2];
+
+	if (left_out(n) || left_out(t) || left_out(e))
+		return LEAVE;
+	/* what the session closed is its own, and so is what it hid there */
+	if (e && e->why == SB_SNAP_UNREADABLE) {
+		memcpy(p->blind, at->path, at->len + 1);
+		return GO;
+	}
+	if (p->blind[0] && strncmp(p->blind, at->path, strlen(p->blind)) == 0 &&
+	    at->path[strlen(p->blind)] == '/')
+		return GO;
+	if (!p->with_expect || p->c->force || alike(n, t) || alike(n, e))
+		return GO;
+	/* what an interrupted one did: it removes before it makes, and opens folders */
+	if (p->resume && (!n || (n->kind == SB_SNAP_DIR && t && t->kind == SB_SNAP_DIR)))
+		return GO;
+	if (alike(e, t)) {
+		p->res->theirs++;
+		snap_tell(p->c, "yours", at->path, !n ? "you removed it after the session"
+						      : "you changed it after the session, which did not");
+	} else {
+		p->res->conflicts++;
+		snap_tell(p->c, "conflict", at->path,
+			  !n ? "changed by the session, removed by you afterwards"
+			     : "changed by the session, and again by you afterwards");
+	}
+	return LEAVE;
+}
+
+/* What is there, so that a change in the last moment is seen. */
+static int need(struct op *o, const struct sb_snap_entry *now)
+{
+	if (!o)
+		return -ENOMEM;
+	o->now_kind = now ? now->kind : SB_SNAP_NONE;
+	if (now) {
+		o->now_s = now->mtime_s;
+		o->now_ns = now->mtime_ns;
+		o->now_size = now->size;
+	}
+	return 0;
+}
+
+static int plan_other(struct plan *p, const struct snap_at *at)
+{
+	const struct sb_snap_entry *n = at->v[0];
+	const struct sb_snap_entry *t = at->v[1];
+
+	if (n && snap_status(n, t) == SNAP_SAME)
+		return 1;
+	snap_tell(p->c, "lost", at->path, t->why == SB_SNAP_UNREADABLE
+						? "it could not be read when the snapshot was taken"
+						: "sockets, FIFOs and devices are listed, not kept");
+	return 1;
+}
+
+static int on_path(void *arg, const struct snap_at *at)
+{
+	struct plan *p = arg;
+	const struct sb_snap_entry *n = at->v[0];
+	const struct sb_snap_entry *t = at->v[1];
+	bool n_dir = n && n->kind == SB_SNAP_DIR;
+	bool t_dir = t && t->kind == SB_SNAP_DIR;
+	bool wanted = snap_wanted(p->c->paths, at->path) &&
+		      (!p->c->guarded || sb_guarded(at->path) != SB_GUARDED_NO);
+	int r;
+
+	if (!n && !t)
+		return 0;
+	if (at->len == 0) /* the root is there */
+		return wanted ? need(snap_plan_add(p, OP_DIR_META, "", t), n) : 0;
+	if (!wanted) {
+		/* a folder that is gone must come back for what was in it */
+		if (t_dir && !n && (p->c->paths || p->c->guarded))
+			return need(snap_plan_add(p, OP_NONE, at->path, t), n);
+		return left_out(n) || left_out(t) ? 1 : 0;
+	}
+	if (judge(p, at) == LEAVE)
+		return left_out(n) || left_out(t) ? 1 : 0;
+	if (t && t->kind == SB_SNAP_OTHER)
+		return plan_other(p, at);
+	if (!t)
+		return (r = need(snap_plan_add(p, OP_REMOVE, at->path, n), n)) == 0 && n_dir
+			       ? (p->v[p->n - 1].was_dir = true, 0)
+			       : r;
+	if (n && (n_dir != t_dir || (n->kind == SB_SNAP_OTHER && t_dir))) {
+		r = need(snap_plan_add(p, OP_REMOVE, at->path, n), n);
+		if (r < 0)
+			return r;
+		p->v[p->n - 1].was_dir = n_dir || (n->why == SB_SNAP_UNREADABLE);
+	}
+	if (t_dir)
+		return (r = need(snap_plan_add(p, OP_DIR, at->path, t), n)) < 0
+			       ? r
+			       : need(snap_plan_add(p, OP_DIR_META, at->path, t), n);
+	if (t->kind == SB_SNAP_LINK)
+		return need(snap_plan_add(p, OP_LINK, at->path, t), n);
+	if (n && n->kind == SB_SNAP_FILE && sb_snap_same_content(n, t))
+		return need(snap_plan_add(p, OP_META, at->path, t), n);
+	return need(snap_plan_add(p, OP_FILE, at->path, t), n);
+}
+
+/* --- hard links --- */
+
+struct names { /* path -> group, of one snapshot, in the order of paths */
+	struct name {
+		struct sb_snap_bytes path;
+		uint32_t group; /* from 1 */
+	} *v;
+	size_t n;
+};
+
+static int by_path(const void *a, const void *b)
+{
+	const struct name *x = a;
+	const struct name *y = b;
+
+	return sb_snap_name_cmp(x->path.p, x->path.len, y->path.p, y->path.len);
+}
+
+static int names_of(const struct sb_snap_manifest *m, struct names *ret)
+{
+	struct sb_rd at = { 0 };
+	struct sb_snap_group g;
+	size_t room = 0;
+	uint32_t group = 0;
+
+	while (sb_snap_group_next(m, &at, &g) == 1) {
+		group++;
+		for (uint32_t i = 0; i < g.n; i++) {
+			if (ret->n == room) {
+				void *v = realloc(ret->v, (room = SB_MAX(room * 2, (size_t)64)) *
+								  sizeof(*ret->v));
+
+				if (!v)
+					return -ENOMEM;
+				ret->v = v;
+			}
+			ret->v[ret->n++] = (struct name){ sb_snap_group_path(&g), group };
+		}
+	}
+	if (ret->n > 1)
+		qsort(ret->v, ret->n, sizeof(*ret->v), by_path);
+	return 0;
+}
+
+static uint32_t group_of(const struct names *l, const char *path)
+{
+	struct name key = { .path = { (const uint8_t *)path, strlen(path) } };
+	const struct name *f = l->n ? bsearch(&key, l->v, l->n, sizeof(*l->v), by_path) : NULL;
+
+	return f ? f->group : 0;
+}
+
+/* Ops of files by path; they are pointers into an array that grows, so numbers. */
+struct index {
+	const struct plan *p;
+	size_t *v;
+	size_t n;
+};
+
+static const struct plan *sorting; /* one thread */
+
+static int by_op_path(const void *a, const void *b)
+{
+	return strcmp(sorting->v[*(const size_t *)a].path, sorting->v[*(const size_t *)b].path);
+}
+
+static int index_files(struct plan *p, struct index *x)
+{
+	x->p = p;
+	x->v = calloc(p->n + 1, sizeof(*x->v));
+	if (!x->v)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->n; i++)
+		if (p->v[i].kind == OP_FILE || p->v[i].kind == OP_META)
+			x->v[x->n++] = i;
+	sorting = p;
+	if (x->n > 1)
+		qsort(x->v, x->n, sizeof(*x->v), by_op_path);
+	return 0;
+}
+
+static struct op *file_op(struct plan *p, const struct index *x, const char *path)
+{
+	size_t lo = 0;
+	size_t hi = x->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		int k = strcmp(p->v[x->v[mid]].path, path);
+
+		if (k == 0)
+			return &p->v[x->v[mid]];
+		if (k < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return NULL;
+}
+
+static void text_of(struct sb_snap_bytes b, char path[SB_SNAP_PATH_MAX + 1])
+{
+	memcpy(path, b.p, b.len);
+	path[b.len] = '\0';
+}
+
+/* A group that shall be: if it is not so now, every name but the first one is linked to it anew. */
+static int one_group(struct plan *p, const struct names *now, const struct sb_snap_group *g,
+		     const struct index *x)
+{
+	struct sb_snap_group look = *g;
+	char first[SB_SNAP_PATH_MAX + 1];
+	char path[SB_SNAP_PATH_MAX + 1];
+	uint32_t group = 0;
+	bool right = true;
+
+	for (uint32_t i = 0; i < g->n; i++) {
+		uint32_t is;
+
+		text_of(sb_snap_group_path(&look), path);
+		is = group_of(now, path);
+		if (i == 0) {
+			memcpy(first, path, sizeof(first));
+			group = is;
+		}
+		if (!snap_wanted(p->c->paths, path) || p->c->guarded)
+			return 0; /* parts of a group stay as they are */
+		right = right && is != 0 && is == group && !file_op(p, x, path);
+	}
+	look = *g;
+	(void)sb_snap_group_path(&look);
+	for (uint32_t i = 1; !right && i < g->n; i++) {
+		struct op *o;
+
+		text_of(sb_snap_group_path(&look), path);
+		o = snap_plan_add(p, OP_HARD, path, NULL);
+		if (!o || !(o->target = strdup(first)))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* A group that is and shall not be: names that belong elsewhere become files of their own. */
+static int part_group(struct plan *p, const struct names *then, struct sb_snap_group g,
+		      const struct sb_snap_manifest *target, const struct index *x)
+{
+	char path[SB_SNAP_PATH_MAX + 1];
+	uint32_t keep = 0;
+	bool have = false;
+
+	for (uint32_t i = 0; i < g.n; i++) {
+		struct sb_snap_entry e;
+		uint32_t is;
+		int r;
+
+		text_of(sb_snap_group_path(&g), path);
+		is = group_of(then, path);
+		r = snap_lookup(p->c->store, target, path, &e);
+		if (r < 0 && r != -ENOENT)
+			return r;
+		if (r < 0 || e.kind != SB_SNAP_FILE)
+			continue; /* it goes anyway */
+		if (!have || (is != 0 && is == keep)) {
+			have = true;
+			keep = is;
+			continue;
+		}
+		if (!snap_wanted(p->c->paths, path) || p->c->guarded || file_op(p, x, path))
+			continue;
+		if (!snap_plan_add(p, OP_FILE, path, &e))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int plan_links(struct plan *p, const struct sb_snap_manifest *now,
+		      const struct sb_snap_manifest *target)
+{
+	struct names n = { 0 };
+	struct names t = { 0 };
+	struct sb_rd at = { 0 };
+	struct sb_snap_group g;
+	struct index x = { 0 };
+	int r = names_of(now, &n);
+
+	if (r == 0)
+		r = names_of(target, &t);
+	/* what is one file now and was not: a change through one name would be a change of the other */
+	for (size_t i = 0; r == 0 && n.n > 0 && i < p->n; i++)
+		if (p->v[i].kind == OP_META && group_of(&n, p->v[i].path) != 0)
+			p->v[i].kind = OP_FILE;
+	if (r == 0 && (n.n > 0 || t.n > 0))
+		r = index_files(p, &x);
+	while (r == 0 && sb_snap_group_next(now, &at, &g) == 1)
+		r = part_group(p, &t, g, target, &x);
+	free(x.v);
+	x = (struct index){ 0 };
+	if (r == 0 && t.n > 0)
+		r = index_files(p, &x);
+	at = (struct sb_rd){ 0 };
+	while (r == 0 && sb_snap_group_next(target, &at, &g) == 1)
+		r = one_group(p, &n, &g, &x);
+	free(x.v);
+	free(n.v);
+	free(t.v);
+	return r;
+}
+
+/* Folders that are not wanted themselves come back when something in them does. */
+static int plan_parents(struct plan *p)
+{
+	const char *last = "";
+
+	for (size_t i = p->n; i > 0; i--) {
+		struct op *o = &p->v[i - 1];
+		size_t len = strlen(o->path);
+
+		if (o->kind == OP_NONE && strncmp(last, o->path, len) == 0 && last[len] == '/') {
+			struct sb_snap_entry e = o->e;
+			char *path = o->path;
+
+			o->kind = OP_DIR;
+			last = path;
+			if (!snap_plan_add(p, OP_DIR_META, path, &e))
+				return -ENOMEM;
+		} else if (o->kind != OP_NONE && o->kind != OP_REMOVE) {
+			last = o->path;
+		}
+	}
+	return 0;
+}
+
+int snap_plan_make(struct plan *p, const struct sb_snap_manifest *now,
+		   const struct sb_snap_manifest *target, const struct sb_snap_manifest *expect,
+		   struct sb_err *err)
+{
+	const struct sb_snap_entry *const roots[SNAP_WALK] = { &now->root, &target->root,
+							       expect ? &expect->root : NULL };
+	int r;
+
+	p->with_expect = expect != NULL;
+	r = snap_walk(p->c->store, roots, on_path, p, err);
+	if (r == 0)
+		r = plan_links(p, now, target);
+	if (r == 0)
+		r = plan_parents(p);
+	return r < 0 ? sb_err_set(err, r, "restore: %s", strerror(-r)) : 0;
+}

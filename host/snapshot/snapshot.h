@@ -1,0 +1,185 @@
+#ifndef SB_HOST_SNAPSHOT_SNAPSHOT_H
+#define SB_HOST_SNAPSHOT_SNAPSHOT_H
+/* What the parts of sendbox-snapshot share. */
+#include <stdio.h>
+
+#include "store/snap_store.h"
+
+#define SNAP_KEY 33 /* of a folder's path: hex and NUL */
+
+struct snap_tree { /* a folder on this machine */
+	int fd;
+	const char *path; /* absolute */
+	char key[SNAP_KEY];
+};
+void snap_tree_init(struct snap_tree *t, int fd, const char *path);
+
+struct snap_rules { /* what is left out */
+	const char *patterns[SB_SNAP_EXCLUDES_MAX];
+	uint32_t n;
+};
+/* @path: relative; @name: its last part. A pattern without a slash is for names at any depth. */
+bool snap_excluded(const struct snap_rules *r, const char *path, const char *name);
+
+/* --- capture.c --- */
+struct snap_capture {
+	struct sb_snap_store *store;
+	const struct snap_tree *tree;
+	const struct snap_rules *rules;
+	const char *label;
+	enum sb_snap_role role;
+	const char *leftover; /* names that begin so are removed instead: of a restore; NULL = none */
+	bool sync;
+	bool no_cache; /* read everything */
+};
+struct snap_captured {
+	uint8_t id[SB_SNAP_HASH];
+	uint8_t root[SB_SNAP_HASH];
+	struct sb_snap_counts counts;
+	uint64_t new_bytes;
+	uint64_t new_objects;
+	uint64_t read_files;  /* those that the cache did not spare */
+	uint64_t unreadable;
+	uint64_t changed; /* while they were read, several times over */
+};
+SB_MUST_CHECK int snap_capture(const struct snap_capture *c, struct snap_captured *ret,
+			       struct sb_err *err);
+
+/* --- common.c --- */
+/* A snapshot by the beginning of its id, at least 4 digits. Return: 0; -errno with the text. */
+SB_MUST_CHECK int snap_find(struct sb_snap_store *s, const char *prefix, uint8_t id[SB_SNAP_HASH],
+			    struct sb_err *err);
+struct snap_loaded {
+	uint8_t id[SB_SNAP_HASH];
+	struct sb_snap_manifest m; /* borrows from bytes */
+	uint8_t *bytes;
+};
+SB_MUST_CHECK int snap_load(struct sb_snap_store *s, const uint8_t *id, struct snap_loaded *ret,
+			    struct sb_err *err);
+void snap_loaded_done(struct snap_loaded *l);
+/* All snapshots, the oldest first; damaged ones are left out and told to @bad. */
+SB_MUST_CHECK int snap_load_all(struct sb_snap_store *s, struct snap_loaded **ret, size_t *ret_n,
+				sb_snap_damage_fn *bad, void *arg, struct sb_err *err);
+void snap_loaded_free(struct snap_loaded *v, size_t n);
+/* A name for a terminal or a line: control characters, and bytes that are no UTF-8, as \\ooo. */
+void snap_text(const uint8_t *p, size_t len, char *out, size_t cap);
+
+/* --- walk.c --- */
+#define SNAP_WALK 3
+struct snap_at {
+	const char *path; /* relative, NUL-terminated; "" for the root */
+	size_t len;
+	const struct sb_snap_entry *v[SNAP_WALK]; /* NULL: not there */
+};
+/* Return: 0: go on; 1: not into this folder; -errno: end. */
+typedef int snap_walk_fn(void *arg, const struct snap_at *at);
+/* Step through up to three folders side by side, in the order of names, folders before what is in
+ * them, leaving out what is the same, to the last bit, in the first two.
+ * @roots: NULL: not there. Return: 0; -ENAMETOOLONG; -errno with the text. */
+SB_MUST_CHECK int snap_walk(struct sb_snap_store *s, const struct sb_snap_entry *const roots[SNAP_WALK],
+			    snap_walk_fn *fn, void *arg, struct sb_err *err);
+
+/* One entry by its path. @ret: without name and target. Return: 0; -ENOENT; -errno. */
+SB_MUST_CHECK int snap_lookup(struct sb_snap_store *s, const struct sb_snap_manifest *m, const char *path,
+			      struct sb_snap_entry *ret);
+
+/* --- diff.c --- */
+enum snap_status { SNAP_SAME = 0, SNAP_ADDED = 'A', SNAP_DELETED = 'D', SNAP_MODIFIED = 'M',
+		   SNAP_TYPE = 'T', SNAP_META = 'P' };
+/* Of one path; SNAP_SAME when times alone differ, or entries that are left out by rules. */
+enum snap_status snap_status(const struct sb_snap_entry *a, const struct sb_snap_entry *b);
+struct snap_diff_conf {
+	struct sb_snap_store *store;
+	FILE *out;
+	const char *const *paths; /* these and what is in them; NULL-terminated; NULL = all */
+	bool json;
+	bool stat;
+	bool names;   /* names with status alone */
+	bool guarded; /* only those */
+	bool escape;  /* the output is a terminal */
+	bool heads;   /* several folders are told: this one's name first */
+};
+struct snap_diff_counts {
+	uint64_t added;
+	uint64_t deleted;
+	uint64_t modified; /* of content, kind, mode, owner or attributes */
+	uint64_t guarded;
+};
+/* @out NULL: counts alone. Return: 0; -errno with the text. */
+SB_MUST_CHECK int snap_diff(const struct snap_diff_conf *c, const struct sb_snap_manifest *a,
+			    const struct sb_snap_manifest *b, struct snap_diff_counts *ret,
+			    struct sb_err *err);
+bool snap_wanted(const char *const *paths, const char *path);
+/* Guarded changes between two snapshots, each once. */
+typedef int snap_guarded_fn(void *arg, enum snap_status st, const char *path, const char *what);
+SB_MUST_CHECK int snap_guarded(struct sb_snap_store *s, const struct sb_snap_manifest *a,
+			       const struct sb_snap_manifest *b, snap_guarded_fn *fn, void *arg,
+			       struct snap_diff_counts *ret, struct sb_err *err);
+/* The content of a file as it was. @ret: malloc'd. Return: 0; -EFBIG: more than @cap; -errno. */
+SB_MUST_CHECK int snap_content(struct sb_snap_store *s, const struct sb_snap_entry *e, size_t cap,
+			       uint8_t **ret, size_t *ret_len);
+
+/* --- diff_text.c --- */
+struct snap_lines {
+	uint64_t added;
+	uint64_t removed;
+	bool binary;
+};
+/* Unified, three lines around; @out NULL: count alone. */
+SB_MUST_CHECK int snap_diff_text(FILE *out, bool escape, const uint8_t *a, size_t a_len, const uint8_t *b,
+				 size_t b_len, struct snap_lines *ret);
+
+/* --- restore.c --- */
+enum snap_going_on { SNAP_GO_START = 0, SNAP_GO_FINISH, SNAP_GO_BACK };
+struct snap_restore {
+	struct sb_snap_store *store;
+	const struct snap_tree *tree;
+	const uint8_t *target;  /* id */
+	const uint8_t *expect;  /* id of what should be there now; NULL: whatever is */
+	const struct snap_rules *rules; /* for the capture of what is there now */
+	const char *const *paths;
+	bool force;
+	bool dry;
+	bool guarded; /* guarded paths alone */
+	bool json;
+	enum snap_going_on going_on; /* with an interrupted one */
+	FILE *out;
+};
+struct snap_restored {
+	uint8_t saved[SB_SNAP_HASH]; /* id of what was there */
+	uint64_t restored; /* paths that were put back */
+	uint64_t removed;
+	uint64_t conflicts; /* left alone: changed by both */
+	uint64_t theirs;    /* left alone: changed by the user alone, afterwards */
+	uint64_t failed;
+};
+SB_MUST_CHECK int snap_restore(const struct snap_restore *c, struct snap_restored *ret,
+			       struct sb_err *err);
+
+/* --- verify.c, gc.c, show.c --- */
+/* Everything, or what @only needs. Findings go to @out, one a line. Return: their number; -errno. */
+SB_MUST_CHECK int64_t snap_verify(struct sb_snap_store *s, const uint8_t *only, FILE *out, bool json,
+				  struct sb_err *err);
+struct snap_gone {
+	uint64_t packs;
+	uint64_t bytes;
+	uint64_t files; /* unfinished ones */
+};
+/* Remove what no snapshot needs; the store is open exclusively. */
+SB_MUST_CHECK int snap_gc(struct sb_snap_store *s, struct snap_gone *ret, struct sb_err *err);
+SB_MUST_CHECK int snap_remove(struct sb_snap_store *s, const uint8_t *id, struct sb_err *err);
+/* Remove all but the newest @keep of each folder, of those that are older than @before_ns (0 = any age). */
+SB_MUST_CHECK int snap_prune(struct sb_snap_store *s, uint64_t keep, uint64_t before_ns, uint64_t *ret_n,
+			     struct sb_err *err);
+SB_MUST_CHECK int snap_ls(struct sb_snap_store *s, const char *path, FILE *out, bool json,
+			  struct sb_err *err);
+/* The before and after of a session (by a prefix, or NULL: the last one) of @path (NULL: any).
+ * @after: all zero when there is none. Return: 0; -ENOENT with the text; -errno. */
+SB_MUST_CHECK int snap_session(struct sb_snap_store *s, const char *session, const char *path,
+			       uint8_t before[SB_SNAP_HASH], uint8_t after[SB_SNAP_HASH],
+			       struct sb_err *err);
+/* serve.c */
+SB_MUST_CHECK int snap_serve(struct sb_snap_store *s, struct snap_tree *trees, size_t n,
+			     const struct snap_rules *rules, int sock, struct sb_err *err);
+
+#endif

@@ -1,0 +1,25 @@
+#ifndef SB_CORE_GUARDED_H
+#define SB_CORE_GUARDED_H
+/*
+ * Files that programs outside run or believe: what a session made or changed among them is shown
+ * first. Pure.
+ */
+#include "base/mem.h"
+
+enum sb_guarded {
+	SB_GUARDED_NO = 0,
+	SB_GUARDED_GIT,     /* hooks, and settings that name programs */
+	SB_GUARDED_EDITOR,
+	SB_GUARDED_AGENT,
+	SB_GUARDED_SHELL,   /* what shells and tool managers read in the current folder */
+	SB_GUARDED_CI,
+	SB_GUARDED_PACKAGE, /* scripts that a package manager runs */
+	SB_GUARDED_BUILD,   /* what a build runs */
+};
+
+/* @path: relative to the shared folder, normal; at any depth, in any case of letters. */
+enum sb_guarded sb_guarded(const char *path);
+/* For people: "git hook or setting". */
+const char *sb_guarded_text(enum sb_guarded g);
+
+#endif
