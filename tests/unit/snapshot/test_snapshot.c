@@ -1,0 +1,199 @@
+/* The store of format 1 (tests/data/snapshot-1), byte by byte; texts; guarded names. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "core/guarded.h"
+#include "os/rmtree.h"
+#include "snapshot/snapshot.h"
+#include "t.h"
+
+#define GOLDEN "de57aa1a488f42475c6e17ab016dbe12ebbdc86d2cfc9763eeb217e882c0536b"
+#define PACK "b1ea4118df1dbee44cbe602a8c12b82835a968b69586e837bfab19cdef828ce2"
+
+static int copy(int to, const char *name)
+{
+	char path[600];
+	char *p = NULL;
+	size_t len = 0;
+	int r;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", getenv("SNAPSHOT_DATA"), name);
+	r = sb_fd_read_file(AT_FDCWD, path, 1U << 20, &p, &len);
+	if (r == 0)
+		r = sb_snap_store_write(to, name, p, len, false);
+	free(p);
+	return r;
+}
+
+static int golden(char dir[64])
+{
+	int fd = -1;
+
+	(void)snprintf(dir, 64, "/tmp/snap-test.XXXXXX");
+	if (!mkdtemp(dir) || (fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0)
+		return -1;
+	if (mkdirat(fd, "packs", 0700) < 0 || mkdirat(fd, "manifests", 0700) < 0 ||
+	    copy(fd, "format") < 0 || copy(fd, "packs/" PACK) < 0 || copy(fd, "manifests/" GOLDEN) < 0)
+		sb_fd_close(&fd);
+	return fd;
+}
+
+static void clear(const char *dir)
+{
+	int tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	CHECK_EQ(sb_rmtree(tmp, dir + 5), 0);
+	sb_fd_close(&tmp);
+}
+
+/* Findings; what they say in @text. -errno: it does not even open. */
+static int64_t verify(int dir, char **text)
+{
+	struct sb_snap_store *s = NULL;
+	struct sb_err err = { 0 };
+	size_t len = 0;
+	FILE *out = open_memstream(text, &len);
+	int64_t n = sb_snap_store_open(dir, false, &s, &err);
+
+	if (n == 0)
+		n = snap_verify(s, NULL, out, false, &err);
+	(void)sb_snap_store_free(s);
+	(void)fclose(out);
+	return n;
+}
+
+TEST(whole)
+{
+	sb_autofree char *text = NULL;
+	char dir[64];
+	int fd = golden(dir);
+
+	REQUIRE(fd >= 0);
+	CHECK_EQ(verify(fd, &text), 0);
+	sb_fd_close(&fd);
+	clear(dir);
+}
+
+static void each_byte(int dir, const char *name, const char *said)
+{
+	int fd = openat(dir, name, O_RDWR | O_CLOEXEC);
+	struct stat st;
+
+	REQUIRE(fd >= 0 && fstat(fd, &st) == 0);
+	for (off_t at = 0; at < st.st_size; at++) {
+		char *text = NULL;
+		uint8_t was;
+		uint8_t is;
+		int64_t n;
+
+		REQUIRE(pread(fd, &was, 1, at) == 1);
+		is = was ^ 0x55;
+		REQUIRE(pwrite(fd, &is, 1, at) == 1);
+		n = verify(dir, &text);
+		if (n == 0 || (n > 0 && !strstr(text, said)))
+			t_fail(__FILE__, __LINE__, "%s, byte %lld: %lld: %s", name, (long long)at,
+			       (long long)n, text);
+		free(text);
+		REQUIRE(pwrite(fd, &was, 1, at) == 1);
+	}
+	sb_fd_close(&fd);
+}
+
+TEST(mutated)
+{
+	sb_autofree char *text = NULL;
+	char dir[64];
+	int fd = golden(dir);
+
+	REQUIRE(fd >= 0);
+	each_byte(fd, "format", "format");
+	each_byte(fd, "manifests/" GOLDEN, GOLDEN);
+	each_byte(fd, "packs/" PACK, PACK);
+	CHECK_EQ(verify(fd, &text), 0); /* all was put back */
+	sb_fd_close(&fd);
+	clear(dir);
+}
+
+TEST(cut)
+{
+	char dir[64];
+	int fd = golden(dir);
+	int pack;
+
+	REQUIRE(fd >= 0);
+	pack = openat(fd, "packs/" PACK, O_RDWR | O_CLOEXEC);
+	REQUIRE(pack >= 0);
+	for (off_t n = 5160; n >= 0; n -= 43) {
+		char *text = NULL;
+
+		REQUIRE(ftruncate(pack, n) == 0);
+		CHECK(verify(fd, &text) > 0);
+		CHECK(strstr(text, PACK));
+		CHECK(strstr(text, "de57aa1a488f: .")); /* and who suffers */
+		free(text);
+	}
+	sb_fd_close(&pack);
+	sb_fd_close(&fd);
+	clear(dir);
+}
+
+/* --- text --- */
+
+static void differ(const char *a, const char *b, const char *want)
+{
+	struct snap_lines n;
+	char *text = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
+
+	CHECK_EQ(snap_diff_text(out, true, (const uint8_t *)a, strlen(a), (const uint8_t *)b, strlen(b), &n), 0);
+	(void)fclose(out);
+	CHECK_STR(text, want);
+	free(text);
+}
+
+TEST(text)
+{
+	differ("a\nb\n", "a\nb\n", "");
+	differ("", "x\n", "@@ -0,0 +1,1 @@\n+x\n");
+	differ("x\n", "", "@@ -1,1 +0,0 @@\n-x\n");
+	differ("a\nb\nc\n", "a\nx\nc\n", "@@ -1,3 +1,3 @@\n a\n-b\n+x\n c\n");
+	differ("a\n", "a", "@@ -1,1 +1,1 @@\n-a\n+a\n\\ No newline at end of file\n");
+	differ("1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n", "0\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n13\n",
+	       "@@ -1,4 +1,4 @@\n-1\n+0\n 2\n 3\n 4\n@@ -9,4 +9,4 @@\n 9\n 10\n 11\n-12\n+13\n");
+	differ("a\n", "\033[2J\n", "@@ -1,1 +1,1 @@\n-a\n+\\033[2J\n");
+}
+
+TEST(names)
+{
+	char out[64];
+
+	snap_text((const uint8_t *)"a\nb\\\xff\xc3\xa4", 7, out, sizeof(out));
+	CHECK_STR(out, "a\\012b\\\\\\377\xc3\xa4");
+	snap_text((const uint8_t *)"\xe2\x80\xae!", 4, out, sizeof(out)); /* text from the right */
+	CHECK_STR(out, "\\342\\200\\256!");
+	snap_text((const uint8_t *)"\xc0\xaf", 2, out, sizeof(out));
+	CHECK_STR(out, "\\300\\257");
+}
+
+TEST(guarded)
+{
+	static const char *const yes[] = { ".git/hooks/pre-commit", "a/b/.git/config", ".GIT/Hooks/x",
+					   ".git/modules/m/hooks/post-checkout", "bare.git/hooks/update",
+					   ".vscode/tasks.json", "sub/.claude/settings.json", "Makefile",
+					   "x/package.json", ".github/workflows/a/b.yml", "rules.mk",
+					   ".gitmodules", ".git/worktrees/w/config" };
+	static const char *const no[] = { "src/main.c", ".git/HEAD", ".git/objects/aa/bb", "hooks/readme",
+					  "makefile.txt", ".github/ISSUE.md", "vscode/x",
+					  ".git/hooks/pre-commit.sample", "a.git/config.txt" };
+
+	for (size_t i = 0; i < SB_ARRAY_LEN(yes); i++)
+		if (sb_guarded(yes[i]) == SB_GUARDED_NO)
+			t_fail(__FILE__, __LINE__, "%s is not guarded", yes[i]);
+	for (size_t i = 0; i < SB_ARRAY_LEN(no); i++)
+		if (sb_guarded(no[i]) != SB_GUARDED_NO)
+			t_fail(__FILE__, __LINE__, "%s is guarded", no[i]);
+}
