@@ -50,6 +50,8 @@ int cmd_cache(int argc, char **argv);
 int cmd_session(int argc, char **argv);
 int cmd_sign(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
+int cmd_report(int argc, char **argv);
+int cmd_du(int argc, char **argv);
 int cmd_settings(int argc, char **argv);
 int cmd_snapshot(int argc, char **argv);
 int cmd_undo(int argc, char **argv);

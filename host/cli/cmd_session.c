@@ -162,10 +162,10 @@ static int list_one(void *arg, const struct session_record *r)
 		a->left_out++;
 		return 0;
 	}
+	if (a->n++ == 0 && !a->json)
+		session_text_head(stdout);
 	if (a->json)
 		return print_json(r, &err);
-	if (a->n++ == 0)
-		session_text_head(stdout);
 	session_text_line(stdout, r);
 	return 0;
 }

@@ -107,6 +107,7 @@ static const struct command commands[] = {
 	{ "net", cmd_net, "show what a running session reaches, or change it" },
 	{ "plan", cmd_plan, "show, compare and verify signed plans" },
 	{ "key", cmd_key, "keys that plans are signed with" },
+	{ "report", cmd_report, "tell what a session did" },
 	{ "session", cmd_session, "list and show the sessions that were" },
 	{ "sign", cmd_sign, "sign a file with this host's key" },
 	{ "verify", cmd_verify, "tell whether those have signed a file who should have" },
@@ -116,6 +117,7 @@ static const struct command commands[] = {
 	{ "doctor", cmd_doctor, "tell what this machine can do and what is missing" },
 	{ "bundle", cmd_bundle, "make, sign and verify what the guest is made of" },
 	{ "completions", cmd_completions, "print the completions for a shell" },
+	{ "du", cmd_du, "tell what records, instances and caches take on the disk" },
 	{ "gc", cmd_gc, "clear the remains of sessions that ended badly" },
 };
 

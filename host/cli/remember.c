@@ -10,6 +10,7 @@
 #include "hold.h"
 #include "launch_i.h"
 #include "plan_make.h"
+#include "retention.h"
 #include "state/session_record.h"
 
 static uint64_t now_ns(void)
@@ -94,6 +95,22 @@ static enum session_outcome outcome_of(const struct run *r)
 	}
 }
 
+/* Old sessions, when there are too many; never waited for. */
+static void clear_up(struct run *r, struct state *s)
+{
+	struct retention limits;
+	const char *ignored = NULL;
+	char text[200];
+
+	retention_of(r->conf.loaded.cfg, r->opt->config != NULL, &limits, &ignored);
+	if (ignored) {
+		(void)snprintf(text, sizeof(text), "%s of a project's file is not used: it counts in your own "
+			       "configuration alone", ignored);
+		launch_say(r, text);
+	}
+	retention_after(&r->dirs, s, &limits);
+}
+
 void remember_end(struct run *r)
 {
 	sb_autostate struct state *s = sb_take(&r->memory);
@@ -105,7 +122,9 @@ void remember_end(struct run *r)
 	if (!s)
 		return;
 	k = session_record_end(s, r->plan->session, outcome_of(r), status, now_ns(), &err);
-	if (k < 0) {
+	if (k == 0) {
+		clear_up(r, s);
+	} else {
 		(void)snprintf(text, sizeof(text), "how the session ended is not remembered: %s", err.text);
 		launch_say(r, text);
 	}

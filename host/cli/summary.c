@@ -269,6 +269,20 @@ static void way_out(const struct entry *e, const char *what, bool (*own)(const s
 	}
 }
 
+void summary_way(const struct sb_ipc_net_event *ev, bool (*own)(const struct sb_addr *a), char *out,
+		 size_t cap)
+{
+	char name[sizeof(ev->name) + 1];
+	char what[sizeof(ev->name) + 16];
+	struct entry e = { .name = name, .port = ev->port, .reason = ev->reason,
+			   .dns_type = ev->dns_type, .has_addr = ev->has_addr != 0 };
+
+	(void)snprintf(name, sizeof(name), "%.*s", (int)sizeof(ev->name), ev->name);
+	memcpy(e.addr, ev->addr, sizeof(e.addr));
+	target(name, ev->port, what, sizeof(what));
+	way_out(&e, what, own, out, cap);
+}
+
 /* The same for a builder: "" when its definition cannot change it. */
 static void way_of_builder(const struct entry *e, const char *what, char *out, size_t cap)
 {

@@ -26,4 +26,9 @@ bool summary_saw_host(const struct summary *s);
 void summary_tell(const struct summary *s, bool (*own)(const struct sb_addr *a), bool builder,
 		  void (*line)(void *arg, const char *text), void *arg);
 
+/* What would allow the refused @ev: name, port, reason, dns_type and address of it; "" when there is no
+ * short word for it. */
+void summary_way(const struct sb_ipc_net_event *ev, bool (*own)(const struct sb_addr *a), char *out,
+		 size_t cap);
+
 #endif

@@ -178,6 +178,17 @@ const struct cfg_key cfg_keys[] = {
 	    .merge = 0),
 	LATER("ssh_agent.ask", BOOL, 0, 0, NULL, "false", "ask before each signature"),
 
+	MAP("retention", "how long sessions and their snapshots are kept; not from a project's file"),
+	ROW("retention.sessions", INT, ACTS, 1, 1000000, NULL, "1000", NULL,
+	    "at most so many sessions are remembered", "the oldest are forgotten, with their snapshots",
+	    .merge = 0),
+	ROW("retention.max_age", DURATION, ACTS, 1000, 3660 * DAY, NULL, NULL, NULL,
+	    "sessions are remembered so long, the last one of each folder always",
+	    "older ones are forgotten, with their snapshots", .merge = 0),
+	ROW("retention.snapshots_mb", SIZE, ACTS, 4096, 1024 * TIB, NULL, NULL, NULL,
+	    "what all snapshots may take on the disk",
+	    "the oldest sessions are forgotten, but for the last one of each folder", .merge = 0),
+
 	MAP("policy", "what is allowed inside"),
 	ROW("policy.profile", ENUM, ACTS, 0, 0, "strict|default|build", "default", NULL,
 	    "set of system calls and limits: strict for reading and computing, default for agents, "

@@ -233,6 +233,19 @@ int session_record_uses(struct state *s, const char *snapshot, bool *ret, struct
 	return 0;
 }
 
+int session_record_count(struct state *s, uint64_t *ret, struct sb_err *err)
+{
+	sb_autostmt sqlite3_stmt *st = NULL;
+	int r = state_prepare(s, "SELECT count(*) FROM sessions", &st, err);
+
+	if (r < 0)
+		return r;
+	if (sqlite3_step(st) != SQLITE_ROW)
+		return state_fail(s, "read", err);
+	*ret = (uint64_t)sqlite3_column_int64(st, 0);
+	return 0;
+}
+
 /* ---- writing ---- */
 
 /* The audit log is what waits for the disk. */

@@ -93,6 +93,7 @@ SB_MUST_CHECK int session_record_each(struct state *s,
 /* Whether some row names the snapshot @id. */
 SB_MUST_CHECK int session_record_uses(struct state *s, const char *snapshot, bool *ret,
 				      struct sb_err *err);
+SB_MUST_CHECK int session_record_count(struct state *s, uint64_t *ret, struct sb_err *err);
 /* The row goes, and with it what it says of snapshots. -EBUSY: it runs; -ENOENT. */
 SB_MUST_CHECK int session_record_remove(struct state *s, const uint8_t id[16], struct sb_err *err);
 /* Rows of sessions that are gone become crashed. @n: counted up. */

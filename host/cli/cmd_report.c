@@ -1,0 +1,180 @@
+/* sendbox report: what a session did. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/num.h"
+#include "cli.h"
+#include "crypto/crypto.h"
+#include "dirs.h"
+#include "options.h"
+#include "provenance.h"
+#include "report.h"
+
+enum { O_JSON = 1, O_MARKDOWN, O_OUTPUT, O_SIGN, O_HELP };
+
+static const struct cli_option table[] = {
+	{ "json", 0, NULL, "one JSON object", O_JSON },
+	{ "markdown", 0, NULL, "as Markdown", O_MARKDOWN },
+	{ "output", 'o', "FILE", "write it there, which must not exist", O_OUTPUT },
+	{ "sign", 0, NULL, "with --output: sign it with this host's key, in FILE.sig", O_SIGN },
+	{ "help", 'h', NULL, "this text", O_HELP },
+};
+
+struct args {
+	const char *session;
+	const char *output;
+	bool json;
+	bool markdown;
+	bool sign;
+	bool help;
+};
+
+static int parse(int argc, char **argv, struct args *a, struct sb_err *err)
+{
+	for (int at = 0;;) {
+		const char *v;
+		bool dashes;
+		int id = cli_options_next(table, SB_ARRAY_LEN(table), argc, argv, &at, &v, &dashes, err);
+
+		if (id < 0)
+			return -EINVAL;
+		a->json |= id == O_JSON;
+		a->markdown |= id == O_MARKDOWN;
+		a->sign |= id == O_SIGN;
+		a->help |= id == O_HELP;
+		if (id == O_OUTPUT)
+			a->output = v;
+		if (id > 0)
+			continue;
+		if (at >= argc)
+			break;
+		if (a->session)
+			return sb_err_set(err, -EINVAL, "\"%.60s\" is one session too many", argv[at]);
+		a->session = argv[at++];
+	}
+	if (a->json && a->markdown)
+		return sb_err_set(err, -EINVAL, "--json and --markdown exclude each other");
+	if (a->sign && !a->output)
+		return sb_err_set(err, -EINVAL, "--sign needs --output FILE: the signature is FILE.sig");
+	return 0;
+}
+
+static int find(const struct args *a, const struct cli_dirs *d, struct session_record *ret,
+		struct sb_err *err)
+{
+	sb_autostate struct state *s = NULL;
+	char cwd[4096];
+	int r = state_open(&d->d, &s, err);
+
+	if (r < 0)
+		return r;
+	if (!a->session && !getcwd(cwd, sizeof(cwd)))
+		return sb_err_set(err, -errno, "the current folder: %s", strerror(errno));
+	return session_record_get(s, a->session, a->session ? NULL : cwd, ret, err);
+}
+
+static int print(const struct args *a, json_t *doc, FILE *to)
+{
+	if (a->json) {
+		if (json_dumpf(doc, to, JSON_COMPACT) < 0)
+			return -EIO;
+		(void)fputc('\n', to);
+	} else if (a->markdown) {
+		report_markdown(to, doc);
+	} else {
+		report_text(to, doc);
+	}
+	return fflush(to) == 0 && !ferror(to) ? 0 : -EIO;
+}
+
+static int sign(const struct args *a, const struct cli_dirs *d, const char *session, struct sb_err *err)
+{
+	SB_CLEANUP(sb_prov_sig_done) struct sb_prov_sig s = { .kind = SB_PROV_REPORT };
+	const char *slash = strrchr(a->output, '/');
+	char path[4200];
+	int r;
+
+	(void)snprintf(path, sizeof(path), "%.4090s.sig", a->output);
+	s.name = strdup(slash ? slash + 1 : a->output);
+	r = s.name ? sb_prov_add_meta(&s, "session", session) : -ENOMEM;
+	if (r < 0)
+		return sb_err_set(err, r, "out of memory");
+	r = provenance_digest(a->output, s.sha256, err);
+	if (r == 0)
+		r = provenance_sign(&d->d, &s, err);
+	return r < 0 ? r : provenance_append(path, &s, err);
+}
+
+static int write_file(const struct args *a, json_t *doc, struct sb_err *err)
+{
+	int fd = open(a->output, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	FILE *to = fd < 0 ? NULL : fdopen(fd, "w");
+	int r;
+
+	if (!to) {
+		r = -errno;
+		if (fd >= 0)
+			(void)close(fd);
+		return sb_err_set(err, r == -EEXIST ? -EEXIST : -EIO, "cannot write %.300s: %s", a->output,
+				  strerror(-r));
+	}
+	r = print(a, doc, to);
+	if (fclose(to) != 0 || r < 0)
+		return sb_err_set(err, -EIO, "cannot write %.300s", a->output);
+	return 0;
+}
+
+static int report(const struct args *a, struct sb_err *err)
+{
+	static struct cli_dirs dirs;
+	sb_autosession struct session_record s = { .kind = SESSION_KIND_NONE };
+	json_t *doc = NULL;
+	char hex[33];
+	int r = sb_crypto_init();
+
+	if (r == 0)
+		r = cli_dirs_init(&dirs, err);
+	if (r == 0)
+		r = find(a, &dirs, &s, err);
+	if (r == 0)
+		r = report_read(&dirs, &s, &doc, err);
+	if (r < 0)
+		return r;
+	sb_hex_write(s.id, 16, hex);
+	if (!a->output)
+		r = print(a, doc, stdout) < 0 ? sb_err_set(err, -EIO, "cannot write to standard output") : 0;
+	else
+		r = write_file(a, doc, err);
+	json_decref(doc);
+	if (r == 0 && a->sign)
+		r = sign(a, &dirs, hex, err);
+	return r;
+}
+
+int cmd_report(int argc, char **argv)
+{
+	struct args a = { .session = NULL };
+	struct sb_err err = { 0 };
+	int r = parse(argc, argv, &a, &err);
+
+	if (r == 0 && a.help) {
+		printf("usage: sendbox report [options] [SESSION]\n\nTell what a session did: files, network, "
+		       "commands, packages, secrets, refusals, approvals. Without\nSESSION, the first digits of "
+		       "an id, the last one of this folder.\n\n");
+		cli_options_help(table, SB_ARRAY_LEN(table));
+		return fflush(stdout) == 0 ? SB_EXIT_OK : SB_EXIT_INTERNAL;
+	}
+	if (r == 0) {
+		r = report(&a, &err);
+		if (r == 0)
+			return SB_EXIT_OK;
+	}
+	cli_error("%s", err.text);
+	return r == -EIO || r == -EEXIST	 ? SB_EXIT_OUTPUT
+	       : r == -ENOMEM || r == -EBADMSG ? SB_EXIT_INTERNAL
+					       : SB_EXIT_USAGE;
+}
