@@ -184,6 +184,8 @@ static int do_restore(struct snap_cmd *c)
 		/* for the life of this program */
 		r = snaps_pair(&c->call, "--only", abs[strlen(path)] ? abs + strlen(path) + 1 : "");
 	}
+	if (r == 0 && !c->dry)
+		r = snaps_note(&c->dirs, "restore", c->to ? c->to : path, c->argv[0], NULL, &c->err);
 	return r != 0 ? r : with_tree(c, c->to ? c->to : path);
 }
 
@@ -193,6 +195,8 @@ static int do_rm(struct snap_cmd *c)
 
 	for (int i = 0; r == 0 && i < c->argc; i++)
 		r = snaps_pair(&c->call, "--only", c->argv[i]);
+	for (int i = 0; r == 0 && i < c->argc; i++)
+		r = snaps_note(&c->dirs, "remove", "", c->argv[i], NULL, &c->err);
 	return r < 0 ? r : snaps_run(&c->dirs, &c->call, NULL, &c->err);
 }
 
@@ -202,6 +206,8 @@ static int do_prune(struct snap_cmd *c)
 
 	if (r == 0 && !c->kept)
 		r = snaps_pair(&c->call, "--keep", "20");
+	if (r == 0)
+		r = snaps_note(&c->dirs, "prune", "", NULL, NULL, &c->err);
 	return r < 0 ? r : snaps_run(&c->dirs, &c->call, NULL, &c->err);
 }
 
@@ -245,6 +251,9 @@ static int take(struct snap_cmd *c, int id, const char *v)
 		if (strlen(v) > 60)
 			return sb_err_set(&c->err, -EINVAL, "--label: at most 60 bytes");
 		return snaps_pair(&c->call, "--label", v);
+	case O_DRY:
+		c->dry = true;
+		return snaps_word(&c->call, flags[id]);
 	case O_TO:
 		c->to = v;
 		return 0;

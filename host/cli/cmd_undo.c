@@ -33,7 +33,7 @@ static int usage(void)
 	return SB_EXIT_OK;
 }
 
-static int one(const struct cli_dirs *d, const struct snaps_words *w, size_t i, struct snaps_call c,
+static int one(const struct cli_dirs *d, const struct snaps_words *w, size_t i, struct snaps_call c, bool dry,
 	       struct sb_err *err)
 {
 	const struct snaps_of *of = &w->of[i];
@@ -59,6 +59,8 @@ static int one(const struct cli_dirs *d, const struct snaps_words *w, size_t i, 
 		r = snaps_pair(&c, "--from", of->before);
 	if (r == 0 && of->after[0])
 		r = snaps_pair(&c, "--to", of->after);
+	if (r == 0 && !dry)
+		r = snaps_note(d, "undo", of->path, of->before, of->session, err);
 	return r < 0 ? r : snaps_run(d, &c, NULL, err);
 }
 
@@ -94,7 +96,7 @@ int cmd_undo(int argc, char **argv)
 	if (r == 0)
 		r = snaps_words(&dirs, argc - at, argv + at, &w, &err);
 	for (size_t i = 0; r == 0 && i < w.n_of; i++) {
-		r = one(&dirs, &w, i, call, &err);
+		r = one(&dirs, &w, i, call, (given & 1U << O_DRY) != 0, &err);
 		if (r > 0) {
 			status = r;
 			r = 0;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/num.h"
 #include "cli.h"
 #include "run_snaps_i.h"
 #include "snaps.h"
@@ -79,7 +80,9 @@ static void quarantine(struct run *r)
 {
 	const struct run_snaps *s = r->snaps;
 	char text[700];
+	char hex[33];
 
+	sb_hex_write(r->plan->session, sizeof(r->plan->session), hex);
 	for (size_t i = 0; i < s->n; i++) {
 		const struct run_snap *v = &s->v[i];
 		struct sb_err err = { 0 };
@@ -87,7 +90,11 @@ static void quarantine(struct run *r)
 
 		if (v->guarded == 0)
 			continue;
-		k = v->after[0] ? put_back(r, v, &err) : -ENOENT;
+		k = v->after[0] ? 0 : -ENOENT;
+		if (k == 0)
+			k = snaps_note(&r->dirs, "quarantine", v->mount->host, v->before, hex, &err);
+		if (k == 0)
+			k = put_back(r, v, &err);
 		if (k == 0)
 			(void)snprintf(text, sizeof(text), "they are in quarantine: the folder has them as they were "
 				       "before; sendbox snapshot restore %.12s PATH brings back what the session "

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "audit_note.h"
 #include "base/num.h"
 #include "cli.h"
 #include "core/plan.h"
@@ -125,6 +126,16 @@ int snaps_tree(const struct cli_dirs *d, const char *path, char *real, struct sb
 					  "take a subfolder", real, own[i]);
 	fd = open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	return fd < 0 ? sb_err_set(err, -errno, "\"%.300s\": %s", real, strerror(errno)) : fd;
+}
+
+int snaps_note(const struct cli_dirs *d, const char *action, const char *subject, const char *id,
+	       const char *session, struct sb_err *err)
+{
+	struct sb_audit_event e = { .kind = SB_AUDIT_SNAPSHOT, .action = action, .subject = subject };
+
+	sb_audit_put(&e, "snapshot", id);
+	sb_audit_put(&e, "of_session", session);
+	return audit_note(&d->d, &e, 1, err);
 }
 
 /* --- sessions --- */

@@ -33,6 +33,10 @@ SB_MUST_CHECK int snaps_run(const struct cli_dirs *d, const struct snaps_call *c
 /* A folder that may be captured: not one that holds our state, or lies in it. @real: PATH_MAX bytes.
  * Return: descriptor; -errno with the text. */
 SB_MUST_CHECK int snaps_tree(const struct cli_dirs *d, const char *path, char *real, struct sb_err *err);
+/* A record of the audit log, before it is done: "undo", "restore", "quarantine", "remove" of @subject, from
+ * snapshot @id (or NULL). @session: hex, or NULL. Without it nothing is done. Return: 0; -errno with the text. */
+SB_MUST_CHECK int snaps_note(const struct cli_dirs *d, const char *action, const char *subject, const char *id,
+			     const char *session, struct sb_err *err);
 /* Text that a session may have chosen goes to a terminal: the program escapes it then. */
 bool snaps_to_terminal(void);
 

@@ -192,7 +192,7 @@ OTHER["guarded_paths.changed"] = (RUN + ["echo x >q.mk"], "guarded_paths: {chang
 OTHER["snapshots"] = (RUN + ["echo x >r.mk"], "snapshots: {enabled: true}", 0, "A r.mk")
 OTHER["snapshots.enabled"] = (RUN + ["echo x >s.mk"], "snapshots: {enabled: false}", 0, r"(?s)\A(?!.*s\.mk)")
 OTHER["snapshots.exclude"] = (RUN + ["echo x >t.mk; echo x >u.mk"], "snapshots: {exclude: [\"t.*\"]}", 0, r"(?s)\A(?!.*t\.mk).*A u\.mk")
-OTHER["snapshots.exclude[]"] = OTHER["snapshots.exclude"]
+OTHER["snapshots.exclude[]"] = (RUN + ["echo x >v.mk; echo x >w.mk"], "snapshots: {exclude: [v.mk]}", 0, r"(?s)\A(?!.*v\.mk).*A w\.mk")
 # Retention is the host's, too.
 GC = ["gc", "--retention", "--config", "@"]
 OTHER["retention.sessions"] = (GC, "retention: {sessions: 1}", 0, "old sessions? forgotten")
