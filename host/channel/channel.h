@@ -97,6 +97,7 @@ struct session {
 	uint32_t ready_timeout_ms;
 	bool tty;
 	bool separate_stderr;
+	bool held; /* the user is being asked: nothing goes to his descriptors or comes from them */
 	uint8_t psk[SB_PSK_LEN];
 	uint8_t prologue[SB_PROLOGUE_LEN];
 	uint8_t *boot; /* owned; holds the key */
@@ -145,6 +146,8 @@ SB_MUST_CHECK int sink_init(struct sink *k, struct command *cmd, int *fd, bool t
 size_t sink_data(struct sink *k, const uint8_t *p, size_t len);
 void sink_eof(struct sink *k);
 void sink_done(struct sink *k);
+/* After ses->held was changed. May free @cmd. */
+void relay_hold(struct command *cmd, bool on);
 
 /* bridge.c: streams of the guest towards the net gate and the SSH relay */
 int bridge_opened(struct sb_chan *c, struct sb_stream *s, enum sb_stream_kind kind, uint32_t cmd);

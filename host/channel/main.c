@@ -93,9 +93,24 @@ static int on_relayed(struct session *ses, const struct sb_ipc_msg *msg)
 	return 0;
 }
 
+/* All commands, whoever started them: they may share the terminal. */
+static int on_hold(struct session *ses, const struct sb_ipc_hold *m)
+{
+	if (!m || m->on > 1)
+		return -EBADMSG;
+	ses->held = m->on == 1;
+	for (size_t i = 0; i < MAX_COMMANDS; i++)
+		if (ses->commands[i].ses)
+			relay_hold(&ses->commands[i], ses->held);
+	session_tell(ses, SB_IPC_HELD, m, sizeof(*m));
+	return 0;
+}
+
 static int on_message(struct session *ses, struct sb_ipc_msg *msg)
 {
 	switch (msg->type) {
+	case SB_IPC_HOLD:
+		return on_hold(ses, sb_ipc_get(msg, sizeof(struct sb_ipc_hold), 0));
 	case SB_IPC_CHAN_RUN:
 		return on_run(ses, msg);
 	case SB_IPC_CHAN_EXEC:

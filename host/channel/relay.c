@@ -90,6 +90,10 @@ void source_pump(struct source *src)
 
 	if (!src->s || src->fd < 0)
 		return;
+	if (src->cmd->ses->held) { /* what is typed now is not for the program */
+		sb_io_del(&src->io);
+		return;
+	}
 	room = sb_stream_reserve(src->s, &to);
 	if (room == 0) {
 		sb_io_del(&src->io); /* writable() brings us back */
@@ -249,6 +253,8 @@ size_t sink_data(struct sink *k, const uint8_t *p, size_t len)
 
 	if (k->done)
 		return len;
+	if (k->cmd->ses->held)
+		return 0; /* sink_hold brings us back */
 	n = k->filter ? take_filtered(k, p, len) : take_plain(k, p, len);
 	if (n < 0) {
 		note_loss(k, (int)-n);
@@ -267,6 +273,8 @@ void sink_eof(struct sink *k)
 	if (k->done)
 		return;
 	k->eof = true;
+	if (k->cmd->ses->held)
+		return;
 	if (k->filter) {
 		r = write_pending(k);
 		if (r > 0) {
@@ -297,5 +305,28 @@ static void on_sink(struct sb_io *io, uint32_t events)
 		sink_eof(k);
 	} else if (k->s) {
 		sb_stream_resume(k->s);
+	}
+}
+
+void relay_hold(struct command *cmd, bool on)
+{
+	struct session *ses = cmd->ses;
+	uint32_t id = cmd->id;
+	struct sink *sinks[] = { &cmd->out, &cmd->err };
+
+	if (on) {
+		sb_io_del(&cmd->in.io);
+		sb_io_del(&cmd->out.io);
+		sb_io_del(&cmd->err.io);
+		return;
+	}
+	source_pump(&cmd->in);
+	for (size_t i = 0; i < SB_ARRAY_LEN(sinks); i++) {
+		if (sinks[i]->used && !sinks[i]->done) {
+			sinks[i]->io.owner = sinks[i];
+			on_sink(&sinks[i]->io, 0);
+		}
+		if (command_find(ses, id) != cmd) /* that was its end */
+			return;
 	}
 }

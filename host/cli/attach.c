@@ -12,6 +12,7 @@
 #include "events.h"
 #include "fds.h"
 #include "hold.h"
+#include "prompt.h"
 #include "term.h"
 #include "wire/termfilter.h"
 
@@ -33,6 +34,7 @@ struct attach {
 	uint8_t keys[ATTACH_KEYS_MAX];
 	size_t n_keys;
 	size_t seen; /* of the keys */
+	struct prompt *prompt;   /* a question shows: nothing is written, nothing typed is sent */
 	int lost;    /* errno of a write that failed though somebody would read */
 };
 
@@ -164,7 +166,7 @@ static void on_in(struct sb_io *io, uint32_t events)
 
 static void watch_input(struct attach *a)
 {
-	if (!a->c.no_input && a->welcome && !a->eof && a->in.fd >= 0 && !a->in_io.active &&
+	if (!a->prompt && !a->c.no_input && a->welcome && !a->eof && a->in.fd >= 0 && !a->in_io.active &&
 	    a->credit > ATTACH_KEYS_MAX &&
 	    sb_io_set(a->c.loop, &a->in_io, a->in.fd, EPOLLIN, on_in, a) < 0)
 		stop_input(a);
@@ -198,6 +200,8 @@ static bool flush_out(struct attach *a, int i)
 {
 	struct sb_buf *b = &a->pending[i];
 
+	if (a->prompt)
+		return false;
 	while (b->len > 0 && a->out[i].fd >= 0) {
 		ssize_t n = write(a->out[i].fd, b->data, b->len);
 
@@ -265,9 +269,71 @@ static int on_output(struct attach *a, int i, const uint8_t *p, size_t len)
 		settle(a, i);
 		return 1;
 	}
-	if (!a->out_io[i].active &&
+	if (!a->prompt && !a->out_io[i].active &&
 	    sb_io_set(a->c.loop, &a->out_io[i], a->out[i].fd, EPOLLOUT, on_out, a) < 0)
 		nobody_reads(a, i);
+	return 1;
+}
+
+/* ---- questions ---- */
+
+static void hold_back(struct attach *a)
+{
+	sb_io_del(&a->in_io);
+	for (int i = 0; i < 2; i++)
+		sb_io_del(&a->out_io[i]);
+	a->seen = 0;
+}
+
+static void go_on(struct attach *a)
+{
+	struct sb_ipc_resize m = { 0 };
+
+	a->prompt = prompt_free(a->prompt, NULL);
+	for (int i = 0; i < 2; i++) {
+		if (flush_out(a, i))
+			settle(a, i);
+		else if (sb_io_set(a->c.loop, &a->out_io[i], a->out[i].fd, EPOLLOUT, on_out, a) < 0)
+			nobody_reads(a, i);
+	}
+	watch_input(a);
+	if (!a->tty || !isatty(a->c.stdio[1]))
+		return;
+	/* a program that draws the whole screen does so again when its size changes */
+	cli_term_size(a->c.stdio[1], &m.rows, &m.cols);
+	m.cols = (uint16_t)(m.cols > 1 ? m.cols - 1 : m.cols + 1);
+	send_msg(a, SB_IPC_RESIZE, &m, sizeof(m));
+	cli_term_size(a->c.stdio[1], &m.rows, &m.cols);
+	send_msg(a, SB_IPC_RESIZE, &m, sizeof(m));
+}
+
+static void on_answer(void *arg, uint64_t number, enum sb_appr_answer answer, const char *pattern)
+{
+	struct attach *a = arg;
+	struct sb_ipc_appr_decide m = { .number = number, .answer = (uint32_t)answer };
+
+	if (pattern)
+		(void)snprintf(m.pattern, sizeof(m.pattern), "%s", pattern);
+	send_msg(a, SB_IPC_APPR_DECIDE, &m, sizeof(m)); /* APPR_CLOSED or APPR_END ends the prompt */
+}
+
+static void on_question_lost(void *arg, uint64_t number)
+{
+	on_answer(arg, number, SB_APPR_NO, NULL);
+	go_on(arg);
+}
+
+static int on_question(struct attach *a, const struct sb_ipc_appr_question *q)
+{
+	const struct prompt_conf c = { a->c.loop, on_answer, on_question_lost, a };
+
+	if ((a->c.flags & SB_ATTACH_ASK) == 0 || a->prompt)
+		return -EBADMSG;
+	hold_back(a);
+	if (prompt_show(&c, q, &a->prompt) < 0) {
+		on_answer(a, q->number, SB_APPR_NO, NULL);
+		go_on(a);
+	}
 	return 1;
 }
 
@@ -322,6 +388,13 @@ int attach_message(struct attach *a, const struct sb_ipc_msg *msg)
 							    msg->data)->bytes);
 		a->c.note(a->c.arg, text);
 		return 1;
+	case SB_IPC_APPR_QUESTION:
+		return on_question(a, (const void *)msg->data);
+	case SB_IPC_APPR_CLOSED:
+	case SB_IPC_APPR_END:
+		if (a->prompt)
+			go_on(a);
+		return 1;
 	case SB_ATT_NOTE:
 		note(a, (const char *)msg->data, msg->len);
 		return 1;
@@ -353,6 +426,10 @@ int attach_new(const struct attach_conf *c, struct attach **ret, struct sb_err *
 		return sb_err_set(err, -ENOMEM, "out of memory");
 	a->c = *c;
 	a->in.fd = a->out[0].fd = a->out[1].fd = -1;
+	if (!c->json && (c->flags & SB_ATTACH_OUTPUT) != 0 && !c->no_input && cli_term_can_ask()) {
+		a->c.flags |= SB_ATTACH_ASK;
+		hello.flags = a->c.flags;
+	}
 	for (int i = 0; i < 2; i++)
 		sb_buf_init(&a->pending[i], 4 * SB_ATTACH_WINDOW);
 	a->in_tty = isatty(c->stdio[0]);
@@ -378,6 +455,7 @@ int attach_new(const struct attach_conf *c, struct attach **ret, struct sb_err *
 
 void attach_drain(struct attach *a)
 {
+	a->prompt = prompt_free(a->prompt, NULL);
 	for (int i = 0; i < 2; i++) {
 		uint8_t rest[SB_TERMFILTER_SLACK];
 
@@ -400,6 +478,7 @@ int attach_lost(const struct attach *a)
 struct attach *attach_free(struct attach *a)
 {
 	if (a) {
+		a->prompt = prompt_free(a->prompt, NULL);
 		sb_io_del(&a->in_io);
 		cli_fd_done(&a->in, false);
 		for (int i = 0; i < 2; i++) {

@@ -56,6 +56,10 @@ int cmd_settings(int argc, char **argv);
 int cmd_snapshot(int argc, char **argv);
 int cmd_undo(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
+int cmd_approvals(int argc, char **argv);
+int cmd_approve(int argc, char **argv);
+int cmd_deny(int argc, char **argv);
+int cmd_grants(int argc, char **argv);
 int cmd_completions(int argc, char **argv);
 /* Print every command, one a line. */
 void cli_commands(void);

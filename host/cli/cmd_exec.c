@@ -157,7 +157,7 @@ static int judge(const struct cli_dirs *d, const struct instance *i, const struc
 	as.argv = (char **)(uintptr_t)w->argv;
 	if (w->cwd)
 		as.cwd = (char *)(uintptr_t)w->cwd;
-	return cmd_judge_start(&as, true, err);
+	return cmd_judge_start(&d->d, &as, NULL, true, err);
 }
 
 static void add_strings(struct sb_buf *b, const char *s, uint32_t *n)

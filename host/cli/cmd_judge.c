@@ -6,10 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "asking.h"
 #include "base/fd.h"
-#include "net_text.h"
 #include "plan_make_i.h"
-#include "term.h"
 
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 #define IMAGINED "/usr/bin/"
@@ -274,35 +273,12 @@ int cmd_judge_decide(const struct cmd_judge *j, const char *const *argv, struct 
 
 /* ---- before the start ---- */
 
-static int ask(const struct sb_plan *plan, const struct cmd_answer *a, bool terminal,
-	       struct sb_err *err)
-{
-	const struct sb_cmd_rule *rule = a->verdict.rule;
-	char question[1600];
-	size_t n = 0;
-	int r = -ENOTTY;
-
-	n = (size_t)snprintf(question, sizeof(question), "sendbox: run");
-	for (size_t i = 0; plan->argv[i] && n + 700 < sizeof(question); i++) {
-		question[n++] = ' ';
-		net_text_escape(plan->argv[i], strlen(plan->argv[i]), question + n, 400);
-		n += strlen(question + n);
-	}
-	(void)snprintf(question + n, sizeof(question) - n, "%s (%.300s) [y/N] ",
-		       n + 700 < sizeof(question) ? "?" : " ...?", rule ? rule->from : "default");
-	if (terminal)
-		r = cli_term_ask(question);
-	if (r > 0)
-		return 0;
-	return sb_err_set(err, -EACCES, "command refused: the rule \"%.100s\" (%.200s) asks first, and %s",
-			  rule ? rule->pattern : "", rule ? rule->from : "default",
-			  r == 0 ? "the answer was no" : "there is no terminal to ask at");
-}
-
-int cmd_judge_start(const struct sb_plan *plan, bool terminal, struct sb_err *err)
+int cmd_judge_start(const struct sb_dirs *d, const struct sb_plan *plan, const struct cfg *cfg,
+		    bool terminal, struct sb_err *err)
 {
 	struct cmd_judge j;
 	struct cmd_answer a;
+	char rule[500];
 	int r;
 
 	if (plan->commands.scope == SB_CMD_SCOPE_NONE)
@@ -314,7 +290,10 @@ int cmd_judge_start(const struct sb_plan *plan, bool terminal, struct sb_err *er
 		r = sb_err_set(err, -EACCES, "%.500s",
 			       a.text + (strncmp(a.text, "sendbox: ", 9) == 0 ? 9 : 0));
 	if (r == 0 && a.found && a.verdict.action == SB_CMD_ASK)
-		r = ask(plan, &a, terminal, err);
+		(void)snprintf(rule, sizeof(rule), "%.300s (%.150s)", a.verdict.rule ? a.verdict.rule->pattern : "-",
+			       a.verdict.rule ? a.verdict.rule->from : "default");
+	if (r == 0 && a.found && a.verdict.action == SB_CMD_ASK)
+		r = asking_command(d, plan, cfg, rule, terminal, err);
 	cmd_judge_close(&j);
 	return r;
 }

@@ -5,8 +5,10 @@
  * It looks at the image and the shared folders as the guest will see them and decides with the code
  * that the guest uses. The guest's own decision is the one that counts.
  */
+#include "config/config.h"
 #include "conn/cmd_image.h"
 #include "core/plan.h"
+#include "provider/provider.h"
 
 struct cmd_judge {
 	const struct sb_plan *plan; /* borrowed */
@@ -37,9 +39,11 @@ SB_MUST_CHECK int cmd_judge_decide(const struct cmd_judge *j, const char *const 
 
 /*
  * cmd_judge_start - may the plan's own command start?
- * Asks at the terminal for an "ask" rule when @terminal; nobody there = refused.
+ * For an "ask" rule: what was granted or denied before, the hook of @cfg (or NULL), the terminal when
+ * @terminal; nobody there = refused.
  * Return: 0; -EACCES with text: refused; -errno.
  */
-SB_MUST_CHECK int cmd_judge_start(const struct sb_plan *plan, bool terminal, struct sb_err *err);
+SB_MUST_CHECK int cmd_judge_start(const struct sb_dirs *d, const struct sb_plan *plan,
+				  const struct cfg *cfg, bool terminal, struct sb_err *err);
 
 #endif

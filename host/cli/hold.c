@@ -65,6 +65,7 @@ static void monitor_over(struct hold *h)
 
 	sb_io_del(&r->sock_io);
 	sb_fd_close(&r->sock);
+	hold_ask_close(h);
 	h->over = true;
 	while (r->monitor > 0 && waitpid(r->monitor, NULL, 0) < 0 && errno == EINTR)
 		continue;
@@ -138,6 +139,9 @@ static void on_monitor(struct sb_io *io, uint32_t events)
 		break;
 	case SB_IPC_EXITED:
 		on_exited(h, &msg);
+		break;
+	case SB_IPC_APPR_ASK:
+		(void)hold_ask_message(h, &msg);
 		break;
 	case SB_IPC_NET_EVENT:
 	case SB_IPC_EXEC_EVENT:
@@ -270,6 +274,8 @@ static int start(struct hold *h, struct sb_err *err)
 		k = sb_io_set(r->loop, &r->sock_io, r->sock, EPOLLIN, on_monitor, h);
 	if (k == 0)
 		k = listen_here(h, err);
+	if (k == 0)
+		k = hold_ask_open(h, err);
 	/* before the command can run: whoever looks finds the session by the instance's name */
 	if (k == 0)
 		k = mark_started(h, err);

@@ -33,6 +33,8 @@ void hold_client_drop(struct hold_client *c)
 {
 	struct hold *h = c->h;
 	bool foreground = c->foreground;
+	bool asks = c->asks;
+	bool shows = c->shows;
 
 	if (!h)
 		return;
@@ -47,6 +49,8 @@ void hold_client_drop(struct hold_client *c)
 	*c = (struct hold_client){ .sock = -1 };
 	if (foreground)
 		hold_output_resume(h);
+	if (asks)
+		hold_ask_clients(h, shows);
 }
 
 void hold_clients_tell(struct hold *h, uint16_t type, const void *p, size_t len, bool events)
@@ -85,6 +89,7 @@ static int on_hello(struct hold_client *c, const struct sb_attach_hello *m)
 	c->hello = true;
 	c->output = (m->flags & (SB_ATTACH_OUTPUT | SB_ATTACH_FOREGROUND)) != 0;
 	c->events = (m->flags & SB_ATTACH_EVENTS) != 0;
+	c->asks = c->output && (m->flags & SB_ATTACH_ASK) != 0;
 	memcpy(w.session, r->plan->session, sizeof(w.session));
 	if (sb_ipc_send(c->sock, SB_ATT_WELCOME, &w, sizeof(w), NULL, 0) < 0)
 		return -EPIPE;
@@ -92,6 +97,8 @@ static int on_hello(struct hold_client *c, const struct sb_attach_hello *m)
 		hold_replay(c);
 	if (c->output && m->rows != 0 && r->plan->tty && r->started)
 		redraw(c, m->rows, m->cols);
+	if (c->asks)
+		hold_ask_clients(c->h, false);
 	return 0;
 }
 
@@ -160,6 +167,9 @@ static int on_message(struct hold_client *c, struct sb_ipc_msg *msg)
 		return 0;
 	case SB_ATT_CREDIT:
 		return on_credit(c, (const void *)msg->data);
+	case SB_IPC_APPR_DECIDE:
+		hold_ask_decide(c, (const void *)msg->data);
+		return 0;
 	case SB_IPC_RESIZE:
 	case SB_IPC_SIGNAL:
 	case SB_IPC_CANCEL:

@@ -1,6 +1,7 @@
 #ifndef SB_HOST_CLI_HOLD_I_H
 #define SB_HOST_CLI_HOLD_I_H
 /* What the parts of the holder share. */
+#include "approvals.h"
 #include "base/buf.h"
 #include "hold.h"
 #include "launch_i.h"
@@ -17,6 +18,8 @@ struct hold_client {
 	bool foreground;
 	bool output;
 	bool events;
+	bool asks;           /* questions may be asked at its terminal */
+	bool shows;          /* and one is */
 	uint32_t window[2];  /* bytes that it may be sent */
 	uint64_t skipped;
 	uint32_t cmd;        /* of its EXEC; 0 = none */
@@ -42,6 +45,7 @@ struct hold {
 	size_t env_len;
 	uint32_t next_cmd;
 	bool over;  /* the monitor is done */
+	struct approvals *approvals; /* owned; NULL: the plan never asks */
 };
 
 /* hold_client.c */
@@ -56,6 +60,13 @@ void hold_input(struct hold *h);       /* write what clients gave */
 void hold_output_resume(struct hold *h); /* a client may take more */
 void hold_output_close(struct hold *h, int i);
 void hold_replay(struct hold_client *c);
+/* hold_ask.c */
+SB_MUST_CHECK int hold_ask_open(struct hold *h, struct sb_err *err);
+void hold_ask_close(struct hold *h);
+/* A message of the monitor. Return: whether it was about approvals. */
+bool hold_ask_message(struct hold *h, const struct sb_ipc_msg *msg);
+void hold_ask_decide(struct hold_client *c, const struct sb_ipc_appr_decide *m);
+void hold_ask_clients(struct hold *h, bool shown_gone); /* one came, or (shown_gone) that showed went */
 /* hold_exec.c */
 SB_MUST_CHECK int hold_exec(struct hold_client *c, struct sb_ipc_msg *msg);
 /* hold.c */

@@ -15,6 +15,7 @@
 #include "ssh_text.h"
 #include "summary.h"
 
+struct asking;
 struct hold_conf;
 struct state;
 struct attach;
@@ -51,6 +52,7 @@ struct run {
 	const struct hold_conf *hold; /* of an instance; NULL = plain */
 	struct attach *attach;
 	uint8_t terminals; /* bit n: the channel process filters stdio[n] for a terminal */
+	struct asking *asking; /* NULL: the plan never asks, or a holder does */
 	bool detached;
 	bool started;
 	struct run_snaps *snaps; /* owned; captures of this session; NULL = none */

@@ -18,6 +18,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "asking.h"
 #include "attach.h"
 #include "audit_key.h"
 #include "cli.h"
@@ -227,6 +228,8 @@ static void on_message(struct sb_io *io, uint32_t events)
 			sb_loop_stop(r->loop, 0);
 		return;
 	}
+	if (asking_message(r->asking, &msg))
+		return;
 	switch (msg.type) {
 	case SB_IPC_STARTED:
 		r->started = true;
@@ -382,6 +385,8 @@ static int run_plain(struct run *r, struct sb_err *err)
 	int k = launch_session_dir(r, err);
 
 	if (k == 0)
+		k = asking_new(r, &r->asking, err);
+	if (k == 0)
 		k = catch_signals(r, err);
 	if (k == 0)
 		k = open_stdio(r, err);
@@ -448,6 +453,7 @@ void launch_session_end(struct run *r)
 	struct sb_err err = { 0 };
 	bool abnormal = r->detached || !r->done || r->result.fail != SB_FAIL_NONE;
 
+	r->asking = asking_free(r->asking);
 	cli_term_restore(abnormal);
 	sb_io_del(&r->sock_io);
 	sb_io_del(&r->sig_io);

@@ -72,6 +72,22 @@ static int add_list(const struct plan_input *in, const char *path, bool deny,
 	return r;
 }
 
+/* The rules that ask: made as allow rules are, kept apart. */
+static int ask_list(const struct plan_input *in, struct plan_net_env *env, struct sb_plan_net *n,
+		    struct sb_err *err)
+{
+	struct sb_plan_net apart = { .mode = n->mode };
+	int r = add_list(in, NET "ask", false, env, &apart, err);
+
+	if (r < 0) {
+		sb_plan_net_done(&apart);
+		return r;
+	}
+	n->ask = apart.rules;
+	n->n_ask = apart.n_rules;
+	return 0;
+}
+
 /* "443+8443" of allowed_ports. */
 static int port_list(const struct plan_input *in, char **ret, struct sb_err *err)
 {
@@ -265,6 +281,8 @@ int plan_net_make(const struct plan_input *in, struct sb_plan *p, struct sb_err 
 		r = add_list(in, NET "allowed_domains", false, &env, n, err);
 	if (r == 0)
 		r = add_list(in, NET "allowed_networks", false, &env, n, err);
+	if (r == 0)
+		r = ask_list(in, &env, n, err);
 	if (r == 0)
 		r = add_list(in, NET "blocked_domains", true, &env, n, err);
 	if (r == 0)

@@ -185,29 +185,34 @@ static void show_files(FILE *to, const struct sb_plan *p)
 	}
 }
 
+static void show_rule(FILE *to, const struct sb_net_rule *r, const char *action)
+{
+	static const char *const proto[] = { "", " https", " http", " any protocol" };
+
+	label(to, "");
+	(void)fputs(action, to);
+	plan_put(to, r->host);
+	if (r->port_lo == r->port_hi)
+		(void)fprintf(to, ":%u", r->port_lo);
+	else if (r->port_lo != 1 || r->port_hi != 65535)
+		(void)fprintf(to, ":%u-%u", r->port_lo, r->port_hi);
+	(void)fputs(proto[(size_t)r->proto < SB_ARRAY_LEN(proto) ? r->proto : 0], to);
+	from(to, r->from);
+}
+
 static void show_network(FILE *to, const struct sb_plan *p)
 {
 	static const char *const mode[] = { "none: nothing leaves", "only what is allowed",
 					    "every public name and address" };
-	static const char *const proto[] = { "", " https", " http", " any protocol" };
 	const struct sb_plan_net *n = &p->net;
 
 	line(to, "network", mode[n->mode <= SB_NET_OPEN ? n->mode : 0]);
 	if (n->mode == SB_NET_FILTER && n->n_rules == 0)
 		line(to, "", "nothing is allowed");
-	for (size_t i = 0; i < n->n_rules; i++) {
-		const struct sb_net_rule *r = &n->rules[i];
-
-		label(to, "");
-		(void)fputs(r->deny ? "deny  " : "allow ", to);
-		plan_put(to, r->host);
-		if (r->port_lo == r->port_hi)
-			(void)fprintf(to, ":%u", r->port_lo);
-		else if (r->port_lo != 1 || r->port_hi != 65535)
-			(void)fprintf(to, ":%u-%u", r->port_lo, r->port_hi);
-		(void)fputs(proto[(size_t)r->proto < SB_ARRAY_LEN(proto) ? r->proto : 0], to);
-		from(to, r->from);
-	}
+	for (size_t i = 0; i < n->n_rules; i++)
+		show_rule(to, &n->rules[i], n->rules[i].deny ? "deny  " : "allow ");
+	for (size_t i = 0; i < n->n_ask; i++)
+		show_rule(to, &n->ask[i], "ask   ");
 	if (n->mode == SB_NET_NONE)
 		return;
 	label(to, "");
@@ -246,6 +251,8 @@ static void show_ssh(FILE *to, const struct sb_plan *p)
 		line(to, "for hosts", "any");
 	if (p->ssh.sign_data)
 		line(to, "", "also data (git commits, files)");
+	if (p->ssh.ask)
+		line(to, "", "each signature is asked for first");
 }
 
 static void show_commands(FILE *to, const struct sb_plan *p)

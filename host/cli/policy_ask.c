@@ -147,7 +147,7 @@ int policy_ask_connect(const struct conf_cmd *c, const char *target, struct poli
 	if (r == 0)
 		r = decide(pol, host, port, conf_bool(&in, "policy.network.allow_dns", true), &v, ret, err);
 	if (r == 0) {
-		ret->verdict = v.allow ? "allow" : "deny";
+		ret->verdict = v.ask ? "ask" : v.allow ? "allow" : "deny";
 		ret->why = sb_net_reason_name(v.reason);
 		(void)sb_net_explain(v.reason, v.rule, host, port, NULL, ret->text, sizeof(ret->text));
 		if (!v.allow && v.reason != SB_NET_NAME_NOT_ALLOWED &&

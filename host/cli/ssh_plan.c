@@ -315,6 +315,7 @@ int plan_set_ssh(struct sb_plan *p, const struct plan_input *in, struct sb_err *
 	if (r < 0)
 		return r;
 	p->ssh.sign_data = conf_bool(in, "ssh_agent.sign_data", false);
+	p->ssh.ask = conf_bool(in, "ssh_agent.ask", false);
 	(void)snprintf(path, sizeof(path), SB_PLAN_SSH_SOCKET, p->uid);
 	r = sb_plan_env_set(p, "SSH_AUTH_SOCK", strlen("SSH_AUTH_SOCK"), path);
 	return r < 0 ? sb_err_set(err, r, "SSH_AUTH_SOCK: %s", strerror(-r)) : 0;

@@ -248,6 +248,10 @@ static void way_out(const struct entry *e, const char *what, bool (*own)(const s
 			       ? "allowed, but nothing listens there on this machine"
 			       : "allowed, but nobody answers there");
 		break;
+	case SB_NET_NOT_APPROVED:
+		(void)snprintf(out, cap, "policy.network.ask asks for it: see sendbox approvals, "
+			       "approvals.mode, approvals.hook");
+		break;
 	case SB_NET_OK:
 	case SB_NET_ADDR_FORBIDDEN:
 	case SB_NET_NAME_MALFORMED:

@@ -61,6 +61,17 @@ static void cross_ask(const struct cfg *c, struct problems *p)
 	}
 }
 
+/* Whoever works in the project would choose what runs on the host and who is asked. */
+static void cross_approvals(const struct cfg *c, struct problems *p)
+{
+	const struct cfg_value *v;
+
+	for (size_t i = 0; (v = cfg_item(c, "approvals.hook", i)) != NULL; i++)
+		if (v->origin.layer == CFG_PROJECT || v->origin.layer == CFG_AGENT)
+			cfg_problem(p, v, "approvals.hook", "bad_value",
+				    "a hook is for your own configuration, not for a project's or an agent's");
+}
+
 static void cross_mounts(const struct cfg *c, struct problems *p)
 {
 	const struct cfg_value *v;
@@ -131,8 +142,10 @@ void cfg_cross(struct cfg *c, struct problems *p)
 {
 	cross_mode(c, p);
 	cross_ask(c, p);
+	cross_approvals(c, p);
 	cross_mounts(c, p);
 	cross_tests(c, p);
 	cross_group_words(c, "policy.network.allowed_domains", p);
 	cross_group_words(c, "policy.network.blocked_domains", p);
+	cross_group_words(c, "policy.network.ask", p);
 }

@@ -163,6 +163,11 @@ void mon_ssh_drain(struct monitor *m);
 SB_MUST_CHECK int mon_exec_event(struct monitor *m, const struct sb_ipc_msg *msg);
 void mon_exec_lost(struct monitor *m, bool wait); /* tell what was not taken */
 
+/* ask.c: questions of net gate and SSH relay to the command line, and its answers */
+/* @source: 1 net gate, 2 SSH relay. Return: 0; -EBADMSG. */
+SB_MUST_CHECK int mon_ask(struct monitor *m, uint32_t source, const struct sb_ipc_msg *msg);
+void mon_answer(struct monitor *m, const struct sb_ipc_appr_answer *a);
+
 /* session.c: the state machine */
 /* A message that waits for a slow reader. */
 void mon_to_cli(struct monitor *m, uint16_t type, const void *p, size_t len);

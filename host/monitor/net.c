@@ -66,6 +66,8 @@ static int on_gate_message(struct monitor *m, const struct sb_ipc_msg *msg)
 		return pass_events(m, ev, n) ? 0 : 1;
 	case SB_IPC_GATE_PENDING:
 		return mon_pending_net(m, msg);
+	case SB_IPC_APPR_ASK:
+		return mon_ask(m, 1, msg);
 	case SB_IPC_FAILED: {
 		struct sb_ipc_failed f;
 

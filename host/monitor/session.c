@@ -528,6 +528,12 @@ static int on_chan_message(struct monitor *m, const struct sb_ipc_msg *msg)
 		return 0;
 	case SB_IPC_EXEC_EVENT:
 		return mon_exec_event(m, msg);
+	case SB_IPC_HELD:
+		p = sb_ipc_get(msg, sizeof(struct sb_ipc_hold), 0);
+		if (!p)
+			return -EBADMSG;
+		mon_to_cli(m, SB_IPC_HELD, p, sizeof(struct sb_ipc_hold));
+		return 0;
 	case SB_IPC_EXITED:
 		p = sb_ipc_get(msg, sizeof(struct sb_ipc_exited), 0);
 		if (!p)
@@ -790,6 +796,16 @@ void mon_on_cli(struct sb_io *io, uint32_t events)
 			m->audit.dir = sb_fd_take(&msg.fds[0]);
 			m->audit.key = sb_fd_take(&msg.fds[1]);
 		}
+		break;
+	case SB_IPC_APPR_ANSWER:
+		p = sb_ipc_get(&msg, sizeof(struct sb_ipc_appr_answer), 0);
+		if (p)
+			mon_answer(m, p);
+		break;
+	case SB_IPC_HOLD:
+		p = sb_ipc_get(&msg, sizeof(struct sb_ipc_hold), 0);
+		if (p)
+			to_chan(m, SB_IPC_HOLD, p, sizeof(struct sb_ipc_hold));
 		break;
 	case SB_IPC_RESIZE:
 		p = sb_ipc_get(&msg, sizeof(struct sb_ipc_resize), 0);

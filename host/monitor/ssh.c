@@ -94,6 +94,8 @@ static int on_relay_message(struct monitor *m, const struct sb_ipc_msg *msg)
 		return 0;
 	case SB_IPC_GATE_PENDING:
 		return mon_pending_ssh(m, msg);
+	case SB_IPC_APPR_ASK:
+		return mon_ask(m, 2, msg);
 	case SB_IPC_FAILED:
 		p = sb_ipc_get(msg, sizeof(f), 0);
 		if (!p)

@@ -22,6 +22,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "core/approval.h"
 #include "crypto/crypto.h"
 #include "net/conn.h"
 #include "net/hash.h"
@@ -29,6 +30,7 @@
 #include "wire/socks.h"
 #include "wire/tls_hello.h"
 
+#define ASK_NS 3700000000000ULL /* longer than any answer may take; the state machine has its own time */
 #define OPEN_NS 60000000000ULL /* lookup and dial, which have shorter limits of their own */
 #define LAST_WORDS_NS 2000000000ULL
 #define SWEEP_MIN_NS 20000000ULL
@@ -183,6 +185,8 @@ static void expire(struct conn *c, uint64_t now)
 		conn_cut(c, SB_NET_OK);
 	} else if (c->phase == CONN_HELLO || c->phase == CONN_PROXY) {
 		conn_left(c);
+	} else if (c->phase == CONN_ASKING) {
+		conn_refuse(c, SB_NET_NOT_APPROVED, NULL);
 	} else if (c->look_by > 0 && c->look_by <= now && c->told) {
 		conn_cut(c, SB_NET_IDLE);
 	} else if (c->look_by > 0 && c->look_by <= now) {
@@ -240,9 +244,20 @@ static struct conn *conn_new(struct gate *g, int *fd, bool tcp)
 	return c;
 }
 
+/* Whoever was to answer need not any more. */
+static void ask_gone(struct conn *c)
+{
+	struct sb_ipc_appr_ask q = { .id = c->question };
+
+	if (c->question != 0 && sb_ipc_send(c->g->ipc, SB_IPC_APPR_ASK, &q, sizeof(q), NULL, 0) < 0)
+		sb_debug("a question stays open");
+	c->question = 0;
+}
+
 /* Give back what a target needs; the client's half stays. */
 static void leave_target(struct conn *c, bool reset)
 {
+	ask_gone(c);
 	resolve_cancel(&c->lookup);
 	if (c->dial) {
 		dial_cancel(c->dial);
@@ -555,6 +570,29 @@ static bool decided(struct conn *c, const char *target, uint16_t port,
 	return true;
 }
 
+/* @v: an allowance. Return: whether it has to wait for an answer, or was refused. */
+static bool asks(struct conn *c, const char *target, uint16_t port, const struct sb_net_verdict *v)
+{
+	struct sb_ipc_appr_ask q = { .id = ++c->g->next_question, .kind = SB_APPR_NETWORK };
+
+	if (!v->ask || (c->approved && c->approved_port == port && strcmp(c->approved_name, target) == 0))
+		return false;
+	c->approved = false;
+	c->approved_port = port;
+	(void)snprintf(c->approved_name, sizeof(c->approved_name), "%s", target);
+	(void)snprintf(q.subject, sizeof(q.subject), strchr(target, ':') ? "[%s]:%u" : "%s:%u", target,
+		       port);
+	(void)snprintf(q.rule, sizeof(q.rule), "%.300s (%.180s)", c->ev.rule, v->rule ? v->rule->from : "");
+	if (sb_ipc_send(c->g->ipc, SB_IPC_APPR_ASK, &q, sizeof(q), NULL, 0) < 0) {
+		conn_refuse(c, SB_NET_NOT_APPROVED, v->rule);
+		return true;
+	}
+	c->question = q.id;
+	c->phase = CONN_ASKING;
+	conn_look_within(c, &c->open_by, ASK_NS);
+	return true;
+}
+
 static void opening(struct conn *c, int r)
 {
 	if (r < 0) {
@@ -599,6 +637,8 @@ void conn_to_name(struct conn *c, const char *name, uint16_t port)
 		return;
 	c->by_addr = false;
 	c->by_host = strcmp(name, SB_HOST_NAME) == 0;
+	if (asks(c, name, port, &v))
+		return;
 	c->go = c->by_host ? CONN_GO_HOST : CONN_GO_NAME;
 	if (c->by_host) {
 		opening(c, pending_ask(c));
@@ -639,6 +679,8 @@ void conn_to_addr(struct conn *c, const struct sb_addr *a, uint16_t port)
 		return;
 	c->by_addr = true;
 	c->by_host = false;
+	if (asks(c, text, port, &v))
+		return;
 	c->go = CONN_GO_ADDR;
 	opening(c, pending_ask(c));
 }
@@ -662,6 +704,45 @@ void conn_to_text(struct conn *c, const char *text, size_t len, uint16_t port)
 	}
 }
 
+static struct conn *that_asks(struct gate *g, uint64_t question)
+{
+	for (struct conn *c = g->conns; c; c = c->next)
+		if (c->phase == CONN_ASKING && c->question == question)
+			return c;
+	return NULL;
+}
+
+/* Decided again with the policy of now: it may have been amended while the question was open. */
+void conn_answer(struct gate *g, const struct sb_ipc_appr_answer *a)
+{
+	struct conn *c = that_asks(g, a->id);
+	struct sb_addr addr;
+
+	if (!c || a->id == 0)
+		return;
+	c->question = 0;
+	c->open_by = 0;
+	if (a->allow != 1) {
+		conn_refuse(c, SB_NET_NOT_APPROVED, NULL);
+	} else {
+		c->approved = true;
+		c->phase = CONN_PROXY;
+		if (c->tally) /* charged again by the decision */
+			c->tally->bytes -= SB_MIN(c->tally->bytes, (uint64_t)c->up.len);
+		if (c->asked && c->ev.via == SB_NET_VIA_HTTP) {
+			c->ev.name[0] = '\0'; /* the request, which is still there, is looked at again */
+			c->up.wait = false;
+		} else if (c->by_addr) {
+			memcpy(addr.b, c->ev.addr, sizeof(addr.b));
+			conn_to_addr(c, &addr, c->approved_port);
+		} else {
+			conn_to_name(c, c->approved_name, c->approved_port);
+		}
+	}
+	relay_run(c, true, true);
+	conn_settle(c);
+}
+
 void conn_leave(struct conn *c)
 {
 	if (c->tally) /* what waits goes to somebody else */
@@ -679,6 +760,7 @@ void conn_leave(struct conn *c)
 	c->told = false;
 	c->told_allow = false;
 	c->cleared = false;
+	c->approved = false;
 	c->tally = NULL;
 	c->phase = CONN_PROXY;
 	c->ev = (struct sb_ipc_net_event){ .id = ++c->g->next_id,
@@ -816,6 +898,8 @@ enum look conn_look(struct conn *c, struct way *w)
 		return hello_look(c);
 	case CONN_PROXY:
 		return proxy_look(c);
+	case CONN_ASKING:
+		return LOOK_MORE;
 	case CONN_OPENING:
 	case CONN_LINKED:
 		return c->insp ? inspect_look(c, w) : LOOK_MORE;

@@ -51,6 +51,7 @@ struct half {
 enum conn_phase {
 	CONN_HELLO = 0,  /* micro-VM: its destination is awaited */
 	CONN_PROXY,      /* explicit proxy: its destination is awaited */
+	CONN_ASKING,     /* a rule asks: the answer is awaited */
 	CONN_OPENING,    /* allowed; looked up and dialled */
 	CONN_LINKED,     /* both halves are there */
 	CONN_LAST_WORDS, /* a refusal is being written to the guest */
@@ -87,6 +88,10 @@ struct conn {
 	bool by_addr;    /* target is an address without a name */
 	bool by_host;    /* target is SB_HOST_NAME */
 	bool asked;      /* the proxy was asked (not transparent) */
+	bool approved;   /* the answer about approved_name was yes */
+	uint64_t question; /* ASKING: its id */
+	char approved_name[256];
+	uint16_t approved_port;
 	uint8_t socks;   /* proxy: SOCKS version; 0 = HTTP, or not known yet */
 	bool socks_offered;
 	uint64_t open_by; /* deadlines, CLOCK_MONOTONIC ns; 0 = none */
@@ -112,6 +117,8 @@ void conn_to_name(struct conn *c, const char *name, uint16_t port);
 void conn_to_addr(struct conn *c, const struct sb_addr *a, uint16_t port);
 /* The target is @text as the guest wrote it (an address or a name). */
 void conn_to_text(struct conn *c, const char *text, size_t len, uint16_t port);
+/* The answer to a question of a connection. */
+void conn_answer(struct gate *g, const struct sb_ipc_appr_answer *a);
 /* Refused: event, the answer that c->say asks for, end. @rule may be NULL. */
 void conn_refuse(struct conn *c, enum sb_net_reason reason, const struct sb_net_rule *rule);
 /* The end of a refusal that http_put_off() had put off. */

@@ -378,7 +378,8 @@ static void allowed(struct dns *d, const struct dns_from *from, const struct sb_
 	} else if (q->type == SB_DNS_HTTPS || q->type == SB_DNS_SVCB) {
 		/* clients go on with addresses, and get no keys for an encrypted hello */
 		answer_code(from, q, SB_DNS_NOERROR);
-	} else if (!type_listed(d, q->type)) {
+	} else if (!type_listed(d, q->type) || v->ask) {
+		/* nothing leaves for a name that was not approved: a question would say it already */
 		refuse_for(d, from, q, name, SB_NET_DNS_TYPE, SB_DNS_NOERROR);
 	} else if (strcmp(name, SB_HOST_NAME) == 0) {
 		answer_code(from, q, SB_DNS_NOERROR);

@@ -309,6 +309,11 @@ static void on_ipc(struct sb_io *io, uint32_t events)
 	}
 	if (r == 0 && msg.type == SB_IPC_GATE_ANSWER && pending_answer(g, &msg) == 0)
 		return;
+	if (r == 0 && msg.type == SB_IPC_APPR_ANSWER &&
+	    sb_ipc_get(&msg, sizeof(struct sb_ipc_appr_answer), 0)) {
+		conn_answer(g, (const void *)msg.data);
+		return;
+	}
 	if (r != SB_IPC_EOF)
 		sb_log("message of the monitor: errno %d", r < 0 ? -r : EBADMSG);
 	sb_loop_stop(g->loop, r == SB_IPC_EOF ? 0 : 1);

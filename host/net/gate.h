@@ -164,6 +164,7 @@ struct gate {
 	struct conn *conns;     /* list */
 	uint32_t n_conns;
 	uint64_t next_id;
+	uint64_t next_question;
 	uint64_t bytes;         /* both directions, whole session */
 	void *events;           /* event.c's own */
 	void *viewers;          /* viewer.c's own */

@@ -247,6 +247,8 @@ static bool turn_to(struct conn *c, const struct sb_http_str *host, uint16_t por
 	c->down.mode = WAY_HOLD;
 	c->say = SAY_HTTP;
 	conn_to_text(c, host->p, host->len, port);
+	if (c->phase == CONN_ASKING)
+		c->up.wait = true; /* conn_answer has it looked at again */
 	if (c->phase != CONN_OPENING)
 		return false;
 	if (c->ev.proto == SB_PROTO_HTTPS) {

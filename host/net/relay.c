@@ -441,8 +441,9 @@ static void finish(struct conn *c, struct way *w)
 		return;
 	if (w == &c->up && c->insp && inspect_eof(c))
 		return;
-	if (c->phase == CONN_OPENING || c->phase == CONN_PROXY || c->phase == CONN_HELLO) {
-		if (c->phase != CONN_OPENING)
+	if (c->phase == CONN_OPENING || c->phase == CONN_ASKING || c->phase == CONN_PROXY ||
+	    c->phase == CONN_HELLO) {
+		if (c->phase != CONN_OPENING && c->phase != CONN_ASKING)
 			conn_left(c);
 		return; /* its half of the connection is told when there is one */
 	}

@@ -3,6 +3,7 @@
  * read, decided and answered, and nothing is read meanwhile.
  *
  *   READING   a message is not whole yet
+ *   APPROVING allowed by the plan, which says that somebody is asked first
  *   RECORDING a signature is allowed; the monitor was asked to put it on record
  *   NEEDING   allowed; the monitor was asked for a connection to the user's agent
  *   ASKING    the agent has the request, or a part of it; its answer is not whole yet
@@ -15,12 +16,14 @@
  * and one answer each, for SB_SSH_MAX_CONNS clients.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "core/approval.h"
 #include "crypto/crypto.h"
 #include "ssh.h"
 
@@ -28,7 +31,9 @@
 #define STALL_NS 30000000000ULL  /* for the rest of a message, and for taking an answer */
 #define AGENT_NS 120000000000ULL /* the agent may ask its user (ssh-add -c) */
 
-enum state { READING = 0, RECORDING, NEEDING, ASKING, WRITING };
+#define APPROVE_NS 3700000000000ULL /* longer than any answer may take */
+
+enum state { READING = 0, APPROVING, RECORDING, NEEDING, ASKING, WRITING };
 
 struct client {
 	struct relay *r;
@@ -40,6 +45,8 @@ struct client {
 	struct sb_io io;
 	struct sb_io agent_io;
 	struct sb_timer stall;
+	uint64_t question;  /* APPROVING: its id; else 0 */
+	struct sb_buf waits; /* the request that is asked for */
 	uint64_t need;      /* which need of the relay's this is, NEEDING */
 	uint64_t pending;   /* number of the question to the monitor, RECORDING */
 	struct sb_buf held; /* the request, RECORDING */
@@ -52,9 +59,21 @@ struct client {
 	struct sb_buf told; /* from the agent */
 };
 
+static void question_gone(struct client *c)
+{
+	struct sb_ipc_appr_ask q = { .id = c->question };
+
+	if (c->question != 0 && sb_ipc_send(c->r->ipc, SB_IPC_APPR_ASK, &q, sizeof(q), NULL, 0) < 0)
+		sb_debug("a question stays open");
+	c->question = 0;
+}
+
 static void end(struct client *c)
 {
 	struct relay *r = c->r;
+
+	question_gone(c);
+	sb_buf_done(&c->waits);
 
 	sb_io_del(&c->io);
 	sb_io_del(&c->agent_io);
@@ -437,6 +456,56 @@ static enum sb_ssh_reason judge_sign(struct client *c, const struct sb_ssh_reque
 	return sb_ssh_judge_sign(&c->r->plan->ssh, &c->binds, &ask);
 }
 
+/* Ask first. The host's name comes before what the guest chose. */
+static void approve(struct client *c, const struct sb_ssh_str *body)
+{
+	struct sb_ipc_appr_ask q = { .id = ++c->r->questions, .kind = SB_APPR_SSH };
+	bool data = strncmp(c->ev.user, "namespace ", 10) == 0;
+	char key[SB_SSH_FINGERPRINT];
+
+	sb_ssh_fingerprint(c->ev.key, key);
+	if (data)
+		(void)snprintf(q.subject, sizeof(q.subject), "%s data %s", key, c->ev.user);
+	else
+		(void)snprintf(q.subject, sizeof(q.subject), "%s login host=%s user=%s", key,
+			       c->ev.host[0] ? c->ev.host : "?", c->ev.user[0] ? c->ev.user : "?");
+	(void)snprintf(q.rule, sizeof(q.rule), "ssh_agent.ask");
+	sb_buf_drop(&c->waits, c->waits.len);
+	sb_buf_add(&c->waits, body->p, body->len);
+	if (sb_buf_error(&c->waits) < 0 ||
+	    sb_ipc_send(c->r->ipc, SB_IPC_APPR_ASK, &q, sizeof(q), NULL, 0) < 0) {
+		refuse(c, SB_SSH_NOT_APPROVED);
+		answer_byte(c, SB_SSH_FAILURE);
+		return;
+	}
+	c->question = q.id;
+	c->state = APPROVING;
+	/* that it leaves shows, and what it sends further waits */
+	wait_for(c, 0, APPROVE_NS);
+}
+
+void client_answer(struct relay *r, const struct sb_ipc_appr_answer *a)
+{
+	struct client *c = r->clients;
+	sb_autobuf struct sb_buf one;
+	struct sb_ssh_str body;
+
+	while (c && (c->state != APPROVING || c->question != a->id))
+		c = c->next;
+	if (!c || a->id == 0)
+		return;
+	c->question = 0;
+	one = c->waits;
+	sb_buf_init(&c->waits, SB_SSH_REQUEST_MAX);
+	if (a->allow != 1) {
+		refuse(c, SB_SSH_NOT_APPROVED);
+		answer_byte(c, SB_SSH_FAILURE);
+		return;
+	}
+	body = (struct sb_ssh_str){ one.data, one.len };
+	record_first(c, &body);
+}
+
 static void serve(struct client *c, const struct sb_ssh_str *body)
 {
 	struct sb_ssh_request q;
@@ -462,6 +531,10 @@ static void serve(struct client *c, const struct sb_ssh_str *body)
 	default:
 		why = SB_SSH_REQUEST;
 		break;
+	}
+	if (why == SB_SSH_OK && q.kind == SB_SSH_SIGN && c->r->plan->ssh.ask) {
+		approve(c, body);
+		return;
 	}
 	if (why == SB_SSH_OK && q.kind == SB_SSH_SIGN) {
 		record_first(c, body);
@@ -513,6 +586,10 @@ static void on_client(struct sb_io *io, uint32_t events)
 		write_out(c);
 		return;
 	}
+	if (c->state == APPROVING) { /* it left */
+		end(c);
+		return;
+	}
 	if (c->in.len > 0 && (events & EPOLLOUT)) {
 		proceed(c);
 		return;
@@ -543,6 +620,7 @@ void client_new(struct relay *r, int *fd)
 	c->r = r;
 	c->fd = sb_fd_take(fd);
 	c->agent = -1;
+	sb_buf_init(&c->waits, SB_SSH_REQUEST_MAX);
 	sb_buf_init(&c->in, SB_SSH_HEAD + SB_SSH_REQUEST_MAX);
 	sb_buf_init(&c->out, SB_SSH_HEAD + SB_SSH_ANSWER_MAX);
 	sb_buf_init(&c->ask, SB_SSH_HEAD + SB_SSH_REQUEST_MAX);

@@ -205,6 +205,11 @@ static void on_ipc(struct sb_io *io, uint32_t events)
 	}
 	if (k == 0 && msg.type == SB_IPC_GATE_ANSWER && take_answer(r, &msg))
 		return;
+	if (k == 0 && msg.type == SB_IPC_APPR_ANSWER &&
+	    sb_ipc_get(&msg, sizeof(struct sb_ipc_appr_answer), 0)) {
+		client_answer(r, (const void *)msg.data);
+		return;
+	}
 	if (k != SB_IPC_EOF)
 		sb_log("message of the monitor: errno %d", k < 0 ? -k : EBADMSG);
 	sb_loop_stop(r->loop, k == SB_IPC_EOF ? 0 : 1);

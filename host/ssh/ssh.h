@@ -40,6 +40,7 @@ struct relay {
 	struct sb_timer pause;
 	struct client *clients;
 	size_t n_clients;
+	uint64_t questions; /* that were asked */
 	uint64_t needs; /* connections to the agent that were asked for */
 	uint64_t pendings; /* signatures that were asked to be recorded */
 	struct events events;
@@ -60,6 +61,8 @@ void client_new(struct relay *r, int *fd);
 void client_agent(struct relay *r, int *fd);
 /* The monitor's answer to signature @id: it is on record, or it must not be made. */
 void client_recorded(struct relay *r, uint64_t id, bool allow, enum sb_ssh_reason why);
+/* The answer to a question about a signature. */
+void client_answer(struct relay *r, const struct sb_ipc_appr_answer *a);
 void clients_done(struct relay *r);
 
 /* verify.c: whether the host key of a session-bind has signed its session. */

@@ -47,6 +47,13 @@ static const char *const steps[STATE_SCHEMA] = {
 	"CREATE TABLE session_snapshots(session BLOB NOT NULL REFERENCES sessions(id) ON DELETE CASCADE,"
 	" source TEXT NOT NULL, before TEXT, after TEXT, PRIMARY KEY(session, source)) STRICT;"
 	"PRAGMA user_version = 3;",
+	"CREATE TABLE grants(id INTEGER PRIMARY KEY AUTOINCREMENT, deny INTEGER NOT NULL,"
+	" pattern INTEGER NOT NULL, kind INTEGER NOT NULL, subject TEXT NOT NULL, rule TEXT NOT NULL,"
+	" bound BLOB NOT NULL CHECK(length(bound) = 32), created_s INTEGER NOT NULL,"
+	" expires_s INTEGER NOT NULL, uses INTEGER NOT NULL) STRICT;"
+	"CREATE TABLE grants_generation(one INTEGER PRIMARY KEY CHECK(one = 1),"
+	" generation INTEGER NOT NULL) STRICT;"
+	"PRAGMA user_version = 4;",
 };
 
 static int code_of(int rc)

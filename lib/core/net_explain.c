@@ -91,6 +91,9 @@ static const struct reason reasons[SB_NET_N_REASONS] = {
 			    "--net-bytes SIZE or --net-host-bytes SIZE" },
 	[SB_NET_IDLE] = { "idle", "was cut: no byte for too long", RAISE, "--net-idle DURATION" },
 	[SB_NET_REVOKED] = { "revoked", "was cut: its rule was taken away", NOTHING, NULL },
+	[SB_NET_NOT_APPROVED] = { "not-approved", "was asked for, and not approved: sendbox approvals shows "
+						  "what is asked, approvals.mode and approvals.hook say who "
+						  "answers", NOTHING, NULL },
 	[SB_NET_INTERNAL] = { "internal", "failed because of an error in sendbox", NOTHING, NULL },
 	[SB_NET_NOT_RECORDED] = { "not-recorded", "was not dialled: it could not be recorded first",
 				  NOTHING, NULL },

@@ -62,6 +62,8 @@ json_t *sb_net_json(const struct sb_plan_net *n)
 	    json_object_set_new(o, "pins",
 				sb_json_list(n->pins, n->n_pins, sizeof(*n->pins), pin_fields,
 					     SB_ARRAY_LEN(pin_fields))) == 0 &&
+	    (n->n_ask == 0 ||
+	     json_object_set_new(o, "ask", sb_net_json_rules(n->ask, n->n_ask)) == 0) &&
 	    json_object_set_new(o, "resolvers", sb_json_strings(n->resolvers)) == 0 &&
 	    json_object_set_new(o, "dns_types", sb_json_strings(n->dns_types)) == 0)
 		return o;
@@ -84,6 +86,9 @@ int sb_net_json_get(const json_t *o, const char *key, struct sb_plan_net *ret, s
 		r = sb_json_get_list(net, "pins", SB_NET_MAX_PINS, sizeof(*ret->pins), pin_fields,
 				     SB_ARRAY_LEN(pin_fields), &pins, &ret->n_pins, err);
 	ret->pins = pins;
+	/* left out when there is none */
+	if (r == 0 && json_object_get(net, "ask"))
+		r = sb_net_json_get_rules(net, "ask", &ret->ask, &ret->n_ask, err);
 	if (r == 0)
 		r = sb_json_get_strings(net, "resolvers", SB_NET_MAX_RESOLVERS, &ret->resolvers, err);
 	if (r == 0)

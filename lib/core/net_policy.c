@@ -55,6 +55,7 @@ struct sb_netpol {
 	unsigned int n_prefix;
 	const struct node *root; /* "*", or NULL */
 	struct ports none;
+	struct sb_netpol *ask; /* owned: of the rules that ask; NULL: none */
 };
 
 /* One rule on its way into the table. */
@@ -327,6 +328,12 @@ int sb_netpol_new(const struct sb_plan_net *n, struct sb_netpol **ret, struct sb
 			return r;
 	}
 	r = compile(p, err);
+	if (r == 0 && n->n_ask > 0 && n->mode != SB_NET_NONE) {
+		const struct sb_plan_net asks = { .mode = SB_NET_FILTER, .rules = n->ask,
+						  .n_rules = n->n_ask };
+
+		r = sb_netpol_new(&asks, &p->ask, err);
+	}
 	if (r < 0)
 		return r;
 	*ret = sb_take(&p);
@@ -337,6 +344,7 @@ struct sb_netpol *sb_netpol_free(struct sb_netpol *p)
 {
 	if (!p)
 		return NULL;
+	(void)sb_netpol_free(p->ask);
 	for (size_t i = 0; p->rules && i < p->n_rules; i++)
 		sb_net_rule_done(&p->rules[i]);
 	free(p->rules);
@@ -544,8 +552,18 @@ static void decide(const struct sb_netpol *p, const struct matches *l, uint32_t 
 	say(p, ret, s ? SB_NET_PORT_NOT_ALLOWED : why->none, s);
 }
 
-void sb_netpol_name(const struct sb_netpol *p, const char *name, uint16_t port,
-		    struct sb_net_verdict *ret)
+/* What a rule says that asks counts before what allows, and after what denies. @any: some port */
+static void or_ask(const struct sb_net_verdict *asks, bool any, struct sb_net_verdict *ret)
+{
+	if (!asks->allow || ret->reason == SB_NET_NAME_DENIED || ret->reason == SB_NET_ADDR_DENIED ||
+	    ret->reason == SB_NET_ADDR_FORBIDDEN || (any && ret->allow))
+		return;
+	*ret = *asks;
+	ret->ask = true;
+}
+
+static void decide_name(const struct sb_netpol *p, const char *name, uint16_t port,
+			struct sb_net_verdict *ret)
 {
 	static const struct reasons why = { SB_NET_NAME_DENIED, SB_NET_NAME_NOT_ALLOWED };
 	bool by_default = p->mode == SB_NET_OPEN && strcmp(name, SB_HOST_NAME) != 0;
@@ -565,6 +583,18 @@ void sb_netpol_name(const struct sb_netpol *p, const char *name, uint16_t port,
 							       next_allowed(p, &l, 1) : 1));
 	else
 		say(p, ret, SB_NET_NAME_NOT_ALLOWED, NULL);
+}
+
+void sb_netpol_name(const struct sb_netpol *p, const char *name, uint16_t port,
+		    struct sb_net_verdict *ret)
+{
+	struct sb_net_verdict asks;
+
+	decide_name(p, name, port, ret);
+	if (p->ask) {
+		decide_name(p->ask, name, port, &asks);
+		or_ask(&asks, port == 0, ret);
+	}
 }
 
 static bool forbidden(enum sb_addr_class c)
@@ -606,7 +636,13 @@ static void decide_addr(const struct sb_netpol *p, const struct sb_addr *a, uint
 void sb_netpol_addr(const struct sb_netpol *p, const struct sb_addr *a, uint16_t port,
 		    struct sb_net_verdict *ret)
 {
+	struct sb_net_verdict asks;
+
 	decide_addr(p, a, port, p->mode == SB_NET_OPEN, ret);
+	if (p->ask) {
+		decide_addr(p->ask, a, port, false, &asks);
+		or_ask(&asks, port == 0, ret);
+	}
 }
 
 void sb_netpol_resolved(const struct sb_netpol *p, const struct sb_addr *a, uint16_t port,
@@ -621,5 +657,7 @@ bool sb_netpol_by_wildcard(const struct sb_netpol *p, const char *name)
 
 	if (match_name(p, name, &l)->n_allow > 0)
 		return false;
-	return any_allowance(p, &l) != NULL;
+	if (any_allowance(p, &l))
+		return !p->ask || match_name(p->ask, name, &l)->n_allow == 0;
+	return p->ask && sb_netpol_by_wildcard(p->ask, name);
 }

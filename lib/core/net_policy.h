@@ -4,7 +4,7 @@
  * What a session may reach: the plan's network part, and the one place that decides. Pure: no
  * descriptor, no clock, no randomness.
  *
- * Order: refused address classes, then deny rules, then allow rules, then the mode's default
+ * Order: refused address classes, then deny rules, then rules that ask, then allow rules, then the mode's default
  * (filter: deny; open: allow). Names never unlock addresses: an address that an allowed name
  * resolves to must be public or inside an allowed network rule.
  */
@@ -46,6 +46,8 @@ struct sb_plan_net {
 	enum sb_net_mode mode;
 	struct sb_net_rule *rules; /* order has no meaning but for messages */
 	size_t n_rules;
+	struct sb_net_rule *ask; /* allow rules whose destinations are asked for first */
+	size_t n_ask;
 	struct sb_net_pin *pins;
 	size_t n_pins;
 	char **resolvers; /* NULL-terminated "address:port" or "[v6]:port"; may be empty: no names */
@@ -131,6 +133,7 @@ enum sb_net_reason {
 	SB_NET_BUDGET,              /* "byte-budget" */
 	SB_NET_IDLE,                /* "idle" */
 	SB_NET_REVOKED,             /* "revoked": the rule was taken away while connected */
+	SB_NET_NOT_APPROVED,        /* "not-approved": a rule asks first, and the answer was no */
 	SB_NET_INTERNAL,            /* "internal" */
 	SB_NET_NOT_RECORDED,        /* "not-recorded": nothing is done that is not on record first */
 	SB_NET_N_REASONS,
@@ -139,6 +142,7 @@ const char *sb_net_reason_name(enum sb_net_reason r);
 
 struct sb_net_verdict {
 	bool allow;
+	bool ask;                       /* allowed, once somebody has said yes */
 	enum sb_net_reason reason;      /* SB_NET_OK when allowed */
 	enum sb_net_proto proto;        /* when allowed */
 	const struct sb_net_rule *rule; /* that decided; NULL = the default; borrowed from policy */

@@ -401,6 +401,9 @@ void sb_plan_net_done(struct sb_plan_net *n)
 {
 	for (size_t i = 0; i < n->n_rules; i++)
 		sb_net_rule_done(&n->rules[i]);
+	for (size_t i = 0; i < n->n_ask; i++)
+		sb_net_rule_done(&n->ask[i]);
+	free(n->ask);
 	for (size_t i = 0; i < n->n_pins; i++) {
 		free(n->pins[i].name);
 		free(n->pins[i].addr);
@@ -526,7 +529,7 @@ static int check_list(char *const *v, size_t max, const char *what,
 
 static int check_none(const struct sb_plan_net *n, struct sb_err *err)
 {
-	if (n->n_rules || n->n_pins || (n->resolvers && n->resolvers[0]) ||
+	if (n->n_rules || n->n_ask || n->n_pins || (n->resolvers && n->resolvers[0]) ||
 	    (n->dns_types && n->dns_types[0]) || n->max_connections || n->idle_ms ||
 	    n->session_bytes || n->host_bytes || n->dns_queries || n->dns_new_names ||
 	    n->proxy_env || n->cname_strict || n->ech_outer)
@@ -543,7 +546,7 @@ int sb_plan_net_check(const struct sb_plan_net *n, struct sb_err *err)
 		return check_none(n, err);
 	if (n->mode != SB_NET_FILTER && n->mode != SB_NET_OPEN)
 		return sb_err_set(err, -EINVAL, "plan refused: unknown network mode");
-	if (n->n_rules > SB_NET_MAX_RULES || n->n_pins > SB_NET_MAX_PINS)
+	if (n->n_rules > SB_NET_MAX_RULES || n->n_ask > SB_NET_MAX_RULES || n->n_pins > SB_NET_MAX_PINS)
 		return sb_err_set(err, -EINVAL,
 				  "plan refused: more than %d network rules or %d pinned names",
 				  SB_NET_MAX_RULES, SB_NET_MAX_PINS);
@@ -554,6 +557,9 @@ int sb_plan_net_check(const struct sb_plan_net *n, struct sb_err *err)
 		return sb_err_set(err, -EINVAL, "plan refused: idle time beyond a year");
 	for (size_t i = 0; i < n->n_rules && r == 0; i++)
 		r = sb_net_rule_check(&n->rules[i], err);
+	for (size_t i = 0; i < n->n_ask && r == 0; i++)
+		r = n->ask[i].deny ? bad(err, "network rule", n->ask[i].host, "denies, and is to ask")
+				   : sb_net_rule_check(&n->ask[i], err);
 	for (size_t i = 0; i < n->n_pins && r == 0; i++)
 		r = check_pin(&n->pins[i], err);
 	if (r == 0)

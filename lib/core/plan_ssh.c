@@ -19,7 +19,9 @@ json_t *sb_plan_ssh_json(const struct sb_plan_ssh *s)
 {
 	json_t *o = json_object();
 
+	/* "ask" is left out when it is false */
 	if (o && sb_json_add(o, own_fields, SB_ARRAY_LEN(own_fields), s) == 0 &&
+	    (!s->ask || json_object_set_new(o, "ask", json_true()) == 0) &&
 	    json_object_set_new(o, "keys",
 				sb_json_list(s->keys, s->n_keys, sizeof(*s->keys), key_fields,
 					     SB_ARRAY_LEN(key_fields))) == 0 &&
@@ -40,6 +42,7 @@ int sb_plan_ssh_json_get(const json_t *o, struct sb_plan_ssh *ret, struct sb_err
 	if (!json_is_object(v))
 		return sb_json_bad(err, "ssh", "is missing or no object");
 	r = sb_json_get(v, own_fields, SB_ARRAY_LEN(own_fields), ret, err);
+	ret->ask = json_is_true(json_object_get(v, "ask"));
 	if (r == 0)
 		r = sb_json_get_list(v, "keys", SB_SSH_MAX_KEYS, sizeof(*ret->keys), key_fields,
 				     SB_ARRAY_LEN(key_fields), &list, &ret->n_keys, err);

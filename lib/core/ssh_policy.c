@@ -35,6 +35,7 @@ static const struct {
 	[SB_SSH_AGENT] = { "agent", "the agent on the host refused or cannot be reached" },
 	[SB_SSH_TOO_MANY] = { "too-many", "too many at a time" },
 	[SB_SSH_NOT_RECORDED] = { "not-recorded", "it could not be recorded first" },
+	[SB_SSH_NOT_APPROVED] = { "not-approved", "it was asked for (ssh_agent.ask), and not approved" },
 };
 
 const char *sb_ssh_reason_name(enum sb_ssh_reason r)
@@ -131,7 +132,7 @@ int sb_plan_ssh_check(const struct sb_plan_ssh *p, struct sb_err *err)
 	if (p->n_hosts > SB_SSH_MAX_HOST_KEYS)
 		return sb_err_set(err, -EINVAL, "plan refused: %zu keys of SSH hosts, at most %d are "
 				  "possible", p->n_hosts, SB_SSH_MAX_HOST_KEYS);
-	if (p->n_keys == 0 && (p->n_hosts > 0 || p->sign_data))
+	if (p->n_keys == 0 && (p->n_hosts > 0 || p->sign_data || p->ask))
 		return sb_err_set(err, -EINVAL, "plan refused: SSH hosts without a key");
 	for (size_t i = 0; i < p->n_keys; i++) {
 		if (!comment_ok(p->keys[i].comment))

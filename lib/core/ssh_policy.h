@@ -28,6 +28,7 @@ struct sb_plan_ssh { /* no keys = no relay */
 	struct sb_plan_ssh_host *hosts; /* sorted by name, then digest; none = any host */
 	size_t n_hosts;
 	bool sign_data; /* SSHSIG too: files, commits */
+	bool ask;       /* each signature is asked for first */
 };
 
 enum sb_ssh_reason {
@@ -48,6 +49,7 @@ enum sb_ssh_reason {
 	SB_SSH_AGENT,          /* the user's agent refused, or cannot be reached */
 	SB_SSH_TOO_MANY,       /* connections, or binds of one */
 	SB_SSH_NOT_RECORDED,   /* nothing is signed that is not on record first */
+	SB_SSH_NOT_APPROVED,   /* it was asked for, and the answer was no */
 	SB_SSH_N_REASONS,
 };
 /* One word for events; NULL: no such reason. */

@@ -25,6 +25,16 @@ static bool data_ok(const struct sb_ipc_msg *msg)
 	return msg->n_fds == 0 && msg->len >= 1 && msg->len <= SB_ATTACH_DATA;
 }
 
+static bool decide_ok(const struct sb_ipc_appr_decide *d)
+{
+	return d && text_ends(d->pattern, sizeof(d->pattern));
+}
+
+static bool question_ok(const struct sb_ipc_appr_question *q)
+{
+	return q && text_ends(q->subject, sizeof(q->subject)) && text_ends(q->rule, sizeof(q->rule));
+}
+
 static bool client_ok(const struct sb_ipc_msg *msg)
 {
 	const struct sb_ipc_signal *sig = sb_ipc_get(msg, sizeof(*sig), 0);
@@ -46,6 +56,8 @@ static bool client_ok(const struct sb_ipc_msg *msg)
 		return s && (s->stream == 1 || s->stream == 2) && s->reserved == 0;
 	case SB_ATT_CREDIT:
 		return credit_ok(sb_ipc_get(msg, sizeof(struct sb_attach_credit), 0), false);
+	case SB_IPC_APPR_DECIDE:
+		return decide_ok(sb_ipc_get(msg, sizeof(struct sb_ipc_appr_decide), 0));
 	case SB_IPC_RESIZE:
 		return size && size->cmd == 0;
 	case SB_IPC_SIGNAL:
@@ -86,6 +98,12 @@ static bool holder_ok(const struct sb_ipc_msg *msg)
 		return sb_ipc_get_exec_event(msg) != NULL;
 	case SB_IPC_SSH_EVENT:
 		return sb_ipc_get_ssh_event(msg) != NULL;
+	case SB_IPC_APPR_QUESTION:
+		return question_ok(sb_ipc_get(msg, sizeof(struct sb_ipc_appr_question), 0));
+	case SB_IPC_APPR_CLOSED:
+		return sb_ipc_get(msg, sizeof(struct sb_ipc_appr_closed), 0) != NULL;
+	case SB_IPC_APPR_END:
+		return f && text_ends(f->text, sizeof(f->text));
 	case SB_IPC_DONE:
 		return d && text_ends(d->text, sizeof(d->text));
 	default:

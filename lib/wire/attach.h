@@ -36,13 +36,15 @@ enum sb_attach_type {
 };
 /* Also, as wire/ipc.h has them: client -> holder RESIZE, SIGNAL, CANCEL (cmd 0 = what the client is
  * for: the session's command, or the one that it started); holder -> client STARTED, EXITED,
- * NET_EVENT, EXEC_EVENT, SSH_EVENT, DONE. */
+ * NET_EVENT, EXEC_EVENT, SSH_EVENT, DONE; about approvals: client -> holder APPR_DECIDE, holder ->
+ * client APPR_QUESTION (shown at once, the output held back meanwhile), APPR_CLOSED, APPR_END. */
 
 #define SB_ATTACH_FOREGROUND 1U /* output waits for this client; the first one alone */
 #define SB_ATTACH_OUTPUT 2U     /* wants the output */
 #define SB_ATTACH_REPLAY 4U     /* and what came last before */
 #define SB_ATTACH_EVENTS 8U     /* wants NET_EVENT, EXEC_EVENT, SSH_EVENT */
-#define SB_ATTACH_FLAGS 15U
+#define SB_ATTACH_ASK 16U        /* has a terminal at which questions may be asked */
+#define SB_ATTACH_FLAGS 31U
 struct sb_attach_hello {
 	uint32_t version;
 	uint32_t flags;

@@ -84,6 +84,19 @@ enum sb_ipc_type {
 	SB_IPC_GATE_PENDING = 170, /* gate: struct sb_ipc_gate_pending, then its event
 				    * (sb_ipc_net_event, sb_ipc_ssh_event) */
 	SB_IPC_GATE_ANSWER = 171,  /* monitor: struct sb_ipc_gate_answer; in any order */
+	/* approvals: monitor <-> cli */
+	SB_IPC_APPR_ASK = 180,    /* monitor: struct sb_ipc_appr_ask */
+	SB_IPC_APPR_ANSWER = 181, /* cli: struct sb_ipc_appr_answer */
+	/* cli -> monitor -> channel, and back when it is so */
+	SB_IPC_HOLD = 182,        /* struct sb_ipc_hold: no output to the user, no input from him */
+	SB_IPC_HELD = 183,        /* struct sb_ipc_hold */
+	/* on approvals.sock, and between a holder and its client */
+	SB_IPC_APPR_WATCH = 184,    /* client: struct sb_ipc_appr_watch */
+	SB_IPC_APPR_DECIDE = 185,   /* client: struct sb_ipc_appr_decide */
+	SB_IPC_APPR_QUESTION = 186, /* struct sb_ipc_appr_question, one that is open */
+	SB_IPC_APPR_CLOSED = 187,   /* struct sb_ipc_appr_closed: it is decided */
+	SB_IPC_APPR_END = 188,      /* struct sb_ipc_failed: after the list, or a decision */
+	SB_IPC_APPR_NEW = 189,      /* client: struct sb_ipc_appr_ask: a command that it will run */
 };
 
 struct sb_ipc_start {
@@ -253,6 +266,54 @@ struct sb_ipc_ssh_event {
 	uint8_t key[32];  /* SHA-256 of the key's blob */
 	char host[256];   /* NUL-terminated: name of the plan, or fingerprint of the host key, or "" */
 	char user[64];    /* NUL-terminated: that logs in, or "namespace NAME"; the guest's word */
+};
+#define SB_IPC_APPR_SUBJECT 2001
+#define SB_IPC_APPR_RULE 501
+/* The texts are NUL-terminated printable ASCII: escaped by who sends them, checked by who gets them. */
+struct sb_ipc_appr_ask {
+	uint64_t id;     /* of the source; grows */
+	uint32_t source; /* 1 net gate, 2 SSH relay, 3 command */
+	uint32_t kind;   /* enum sb_appr_kind; 0: who asked does not wait any more */
+	char subject[SB_IPC_APPR_SUBJECT];
+	char rule[SB_IPC_APPR_RULE];
+	char reserved[2];
+};
+struct sb_ipc_appr_answer {
+	uint64_t id;
+	uint32_t source;
+	uint32_t allow;
+	uint32_t reason; /* enum sb_appr_reason */
+	uint32_t reserved;
+	int64_t grant;   /* that decided; 0 = none */
+};
+struct sb_ipc_hold {
+	uint32_t on;
+	uint32_t nonce; /* comes back */
+};
+struct sb_ipc_appr_watch {
+	uint32_t follow; /* questions as they come, until the socket closes */
+	uint32_t reserved;
+};
+struct sb_ipc_appr_decide {
+	uint64_t number;
+	uint32_t answer; /* enum sb_appr_answer */
+	char pattern[513]; /* "" = none */
+	char reserved[3];
+};
+struct sb_ipc_appr_question {
+	uint64_t number;
+	uint64_t left_ms; /* until it is refused */
+	uint32_t kind;
+	uint32_t may;     /* bit n: enum sb_appr_answer n is possible */
+	char subject[SB_IPC_APPR_SUBJECT];
+	char rule[SB_IPC_APPR_RULE];
+	char reserved[2];
+};
+struct sb_ipc_appr_closed {
+	uint64_t number;  /* 0: of an APPR_NEW that opened no question */
+	uint32_t allow;
+	uint32_t reason;
+	int64_t grant;
 };
 struct sb_ipc_done {
 	uint32_t fail; /* SB_FAIL_NONE = the command ended; see exit */

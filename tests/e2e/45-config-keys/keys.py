@@ -109,6 +109,9 @@ PLAN = {
     "ssh_agent.keys[]": ("ssh_agent: {keys: [two]}", lambda p: [k["comment"] for k in p["ssh"]["keys"]] == ["two"]),
     "ssh_agent.hosts": ("ssh_agent: {keys: [one], hosts: [git.example]}", lambda p: any(h["name"] == "git.example" for h in p["ssh"]["hosts"])),
     "ssh_agent.hosts[]": ("ssh_agent: {keys: [one], hosts: [\"git.example:2222\"]}", lambda p: any(h["name"] == "[git.example]:2222" for h in p["ssh"]["hosts"])),
+    "ssh_agent.ask": ("ssh_agent: {keys: [one], ask: true}", lambda p: p["ssh"].get("ask") is True),
+    "policy.network.ask": (net("ask: [\"q.example.com:8443\"]"), lambda p: [(r["host"], r["port_lo"]) for r in p["net"].get("ask", [])] == [("q.example.com", 8443)]),
+    "policy.network.ask[]": (net("ask: [10.1.2.4]"), lambda p: any(r["host"].startswith("10.1.2.4") for r in p["net"].get("ask", []))),
     "ssh_agent.sign_data": ("ssh_agent: {keys: [one], sign_data: true}", lambda p: p["ssh"]["sign_data"]),
     "policy": ("policy: {profile: build}", lambda p: p["profile"] == "build"),
     "policy.profile": ("policy: {profile: strict}", lambda p: p["profile"] == "strict"),
@@ -199,6 +202,15 @@ OTHER["retention.sessions"] = (GC, "retention: {sessions: 1}", 0, "old sessions?
 OTHER["retention.max_age"] = (GC, "retention: {max_age: 1s}", 0, "old sessions? forgotten")
 OTHER["retention.snapshots_mb"] = (GC, "retention: {snapshots_mb: 4k}", 0, "old sessions? forgotten")
 OTHER["retention"] = OTHER["retention.sessions"]
+# What approvals do shows in 61-approvals; here: each key's value is known, and another is refused.
+for key, good, wrong in (("mode", "wait", "maybe"), ("timeout", "5s", "100d"), ("questions", "3", "-1"), ("rate", "3", "0"),
+                         ("session_grants", "false", "2"), ("pattern_grants", "false", "2"), ("forever_grants", "false", "2"),
+                         ("grant_expiry", "2h", "1s"), ("grant_uses", "4", "-1"), ("hook", "[/bin/true]", "x"), ("hook_timeout", "2s", "2h")):
+    OTHER["approvals." + key] = (["config", "check", "--config", "@"], "approvals: {%s: %s}" % (key, wrong), 2, "approvals." + key)
+ASKS = commands("scope: top_level, allowlist: [{run: \"true **\", action: ask}]")
+OTHER["approvals"] = (["run", "--config", "@", "--trust-config", "--runtime", provider, "--", "true"], "approvals: {mode: never}\n" + ASKS, 120, "approvals-off")
+OTHER["approvals.mode"] = OTHER["approvals"]
+OTHER["approvals.hook[]"] = (["config", "check", "--config", "@"], "approvals: {hook: [/bin/true]}", 2, "your own configuration")
 if not vm:
     for key, text in (("resources.quota_mb", "resources: {quota_mb: 3}\nruntime: {provider: namespace}"),
                       ("resources.quota_files", "resources: {quota_files: 3}\nruntime: {provider: namespace}"),
@@ -227,7 +239,6 @@ LATER = {
     "policy.boundaries.log_path": "policy: {boundaries: {log_path: /var/log/sendbox/other.log}}",
     "policy.packages.enabled": "policy: {packages: {enabled: true}}",
     "secrets": "secrets: [TOKEN]",
-    "ssh_agent.ask": "ssh_agent: {keys: [one], ask: true}",
     "runtime.kata": "runtime: {provider: kata, kata: {namespace: x}}",
     "runtime.hyperlight": "runtime: {provider: hyperlight, hyperlight: {stack_mb: 8}}",
 }

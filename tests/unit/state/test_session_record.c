@@ -253,7 +253,7 @@ TEST(older)
 	s = NULL;
 	(void)snprintf(path, sizeof(path), "%s/state.db", p.state);
 	CHECK_EQ(sqlite3_open(path, &db), SQLITE_OK);
-	CHECK_EQ(sqlite3_exec(db, "DROP TABLE session_snapshots; DROP TABLE sessions; "
+	CHECK_EQ(sqlite3_exec(db, "DROP TABLE grants; DROP TABLE grants_generation; DROP TABLE session_snapshots; DROP TABLE sessions; "
 				  "ALTER TABLE instances DROP COLUMN base; PRAGMA user_version = 1",
 			      NULL, NULL, NULL), SQLITE_OK);
 	(void)sqlite3_close(db);

@@ -55,7 +55,7 @@ TEST(hello)
 	CHECK_EQ(CLIENT(SB_ATT_HELLO, h), -EBADMSG);
 	h = (struct sb_attach_hello){ .version = 2 };
 	CHECK_EQ(CLIENT(SB_ATT_HELLO, h), -EBADMSG);
-	h = (struct sb_attach_hello){ .version = 1, .flags = 16 };
+	h = (struct sb_attach_hello){ .version = 1, .flags = 32 };
 	CHECK_EQ(CLIENT(SB_ATT_HELLO, h), -EBADMSG);
 	h = (struct sb_attach_hello){ .version = 1, .reserved = 1 };
 	CHECK_EQ(CLIENT(SB_ATT_HELLO, h), -EBADMSG);

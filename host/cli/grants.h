@@ -1,0 +1,34 @@
+#ifndef SB_HOST_CLI_GRANTS_H
+#define SB_HOST_CLI_GRANTS_H
+/*
+ * What was said for ever: rows of the state database that count only together with their signed head
+ * (core/grant_head.h) in <state>/keys/grants.head. An old database, rows that nobody granted, a head
+ * of another key: then no grant counts, and every deny rule that is there still does. Each change is
+ * recorded in the audit log first; if it cannot be, nothing is changed.
+ */
+#include "core/approval.h"
+#include "provider/provider.h"
+
+struct grants {
+	struct sb_appr_grant *g; /* owned; by id */
+	size_t n;
+	uint64_t generation;
+	bool sound;     /* the head covers them */
+	char why[300];  /* not sound: why, and the remedy */
+};
+void grants_done(struct grants *g);
+#define sb_autogrants SB_CLEANUP(grants_done)
+
+/* Return: 0, also when they are not sound; -errno with text. */
+SB_MUST_CHECK int grants_load(const struct sb_dirs *d, struct grants *ret, struct sb_err *err);
+/* @session: that it was said in, or NULL. Return: 0; -ESTALE: not sound; -errno with text. */
+SB_MUST_CHECK int grants_add(const struct sb_dirs *d, const struct sb_appr_grant *g,
+			     const uint8_t session[16], int64_t *ret_id, struct sb_err *err);
+/* A use of a grant that counts them. @left 0: it goes. */
+SB_MUST_CHECK int grants_use(const struct sb_dirs *d, int64_t id, uint32_t left, struct sb_err *err);
+/* @id 0: all, also when they are not sound: the head begins anew. @ret_n: how many went.
+ * Return: 0; -ENOENT; -ESTALE; -errno with text. */
+SB_MUST_CHECK int grants_revoke(const struct sb_dirs *d, int64_t id, size_t *ret_n,
+				struct sb_err *err);
+
+#endif

@@ -1,0 +1,241 @@
+"""approvals.py WORK PROVIDER. Prints TAP."""
+import json
+import os
+import shutil
+import sqlite3
+import sys
+import time
+
+import ask
+from ask import ASK, Pty, background, call, questions, talk, told, write
+
+work, provider = sys.argv[1:3]
+vm = provider == "microvm"
+home = os.environ["SENDBOX_HOME"]
+cmd, run = work + "/cmd", work + "/run"
+port, other = ask.serve(), ask.serve()
+write(work + "/p/get.py", ask.GET)
+
+
+def config(more="", ports=(port, other)):
+    write(work + "/p/c.yaml", "policy: {network: {ask: [%s]}}\n%s"
+          % (", ".join('"host.sendbox.internal:%d/any"' % p for p in ports), more))
+
+
+def get(*ports):
+    return [run, "--", "python3", "get.py", *map(str, ports)]
+
+
+def lines(shown):
+    return [w for w in shown.replace(b"\r", b"").decode(errors="replace").split("\n")
+            if w.startswith(("GOT", "REFUSED", "EMPTY"))]
+
+
+def grants():
+    return json.loads(call([cmd, "grants", "ls", "--json"]).stdout)
+
+
+config()
+status, shown = talk(get(port, port), [b"once\n", b"no\n"])
+told(status == 0 and [w.split()[0] for w in lines(shown)] == ["GOT", "REFUSED"], "once is for one connection, no refuses the next", shown)
+told(b"network: host.sendbox.internal:%d" % port in shown and b"rule: host.sendbox.internal" in shown and b"c.yaml:1" in shown,
+     "the question shows target, rule and place", shown)
+told(b"denied once" in shown and b"(not-approved)" in shown, "the refusal is told, with its reason", shown)
+
+# held: nothing of the program shows while the question does, and nothing typed gets to it
+write(work + "/p/noise.py", """
+import socket, sys, threading, time
+def noise():
+    while True:
+        print("NOISE", flush=True)
+        time.sleep(0.02)
+def typed():
+    for line in sys.stdin:
+        print("TYPED", line.strip(), flush=True)
+threading.Thread(target=noise, daemon=True).start()
+threading.Thread(target=typed, daemon=True).start()
+time.sleep(0.2)
+try:
+    s = socket.create_connection(("host.sendbox.internal", int(sys.argv[1])))
+    s.sendall(b"GET / HTTP/1.0\\r\\n\\r\\n")
+    print("ANSWERED" if s.recv(99) else "REFUSED", flush=True)
+except OSError:
+    print("REFUSED", flush=True)
+time.sleep(0.6)
+import os; os._exit(0)
+""")
+p = Pty([run, "--", "python3", "noise.py", str(port)])
+told(p.until(rb"NOISE") and p.until(ASK), "the program is heard, then it asks", p.shown)
+quiet = p.watch(1.0)
+told(b"NOISE" not in quiet, "while the question shows the program is silent", quiet)
+os.write(p.fd, b"\x1b[200~once\r\x1b[201~")
+told(b"NOISE" not in p.watch(0.6), "a paste is no answer")
+os.write(p.fd, b"\x1b[Aonc\x7fce\r")
+told(p.until(rb"ANSWERED") and p.until(rb"NOISE"), "keys that move are nothing, an answer is one, and the program goes on", p.shown)
+told(p.end() == 0 and b"TYPED" not in p.shown, "nothing that was typed then got to the program", p.shown)
+
+p = Pty([run, "--", "python3", "noise.py", str(port)])
+p.until(rb"NOISE")
+os.write(p.fd, b"once\nonce\n")
+told(p.until(ASK) and b"ANSWERED" not in p.watch(1.2), "what was typed before the question is no answer to it", p.shown)
+p.type(b"no\n")
+told(p.until(rb"REFUSED") and p.end() == 0, "and the answer is the one after it", p.shown)
+
+# for the session, for a pattern, for ever
+status, shown = talk(get(port, port, other, other), [b"session\n", b"pattern *.internal:*\n"])
+told([w.split()[0] for w in lines(shown)] == ["GOT"] * 4 and shown.count(b"sendbox asks") == 2, "session and pattern answer what comes later", shown)
+told(grants()["grants"] == [], "and leave nothing behind")
+status, shown = talk(get(port), [b"nonsense\n", b"pattern **\n", b"pattern *.org:1\n", b"\n"])
+told(shown.count(b"allow it?") == 4 and lines(shown)[0].startswith("REFUSED"), "other words are asked for again; Enter alone is no", shown)
+status, shown = talk(get(port), [b"forever\n"])
+told(lines(shown) == ["GOT"], "for ever", shown)
+g = grants()
+told(g["sound"] and len(g["grants"]) == 1 and g["grants"][0]["subject"] == f"host.sendbox.internal:{port}", "a grant is kept", g)
+status, shown = talk(get(port, other), [b"no\n"])
+told([w.split()[0] for w in lines(shown)] == ["GOT", "REFUSED"] and shown.count(b"sendbox asks") == 1, "it holds in the next session, for its target alone", shown)
+config("timeout: 3000")
+status, shown = talk(get(port), [b"no\n"])
+told(shown.count(b"sendbox asks") == 1, "and not when the policy is another", shown)
+config()
+
+# the store: an old database, a row of nobody's
+state = home + "/state"
+r = call([cmd, "grants", "revoke", "99"])
+told(r.returncode == 1 and "there is no grant" in r.stderr, "revoking what is not there", r)
+
+
+def copy_db(to):
+    os.makedirs(to, exist_ok=True)
+    for n in os.listdir(state):
+        if n.startswith("state.db"):
+            shutil.copy2(f"{state}/{n}", f"{to}/{n}")
+
+
+def put_db(of):
+    for n in os.listdir(state):
+        if n.startswith("state.db"):
+            os.unlink(f"{state}/{n}")
+    for n in os.listdir(of):
+        shutil.copy2(f"{of}/{n}", f"{state}/{n}")
+
+
+copy_db(work + "/p/old")
+r = call([cmd, "grants", "revoke", str(g["grants"][0]["id"])])
+told(r.returncode == 0 and grants()["grants"] == [], "revoke", r)
+status, shown = talk(get(port), [b"no\n"])
+told(shown.count(b"sendbox asks") == 1, "what was revoked is asked again", shown)
+put_db(work + "/p/old")
+r = call([cmd, "grants", "ls"])
+told(r.returncode == 1 and "old or changed state.db" in r.stderr and "does not count" in r.stdout, "an old database is seen", r)
+status, shown = talk(get(port), [b"no\n"])
+told(shown.count(b"sendbox asks") == 1 and lines(shown)[0].startswith("REFUSED"), "and its grants do not count", shown)
+status, shown = talk(get(port), [b"forever\n"])
+told(not lines(shown) or lines(shown)[0].startswith("REFUSED"), "nothing is added to it", shown)
+r = call([cmd, "grants", "revoke", "--all"])
+told(r.returncode == 0 and grants()["sound"], "revoke --all begins anew", r)
+status, shown = talk(get(other), [b"never\n"])
+told(lines(shown)[0].startswith("REFUSED") and grants()["grants"][0]["action"] == "deny", "never is kept", shown)
+db = sqlite3.connect(state + "/state.db")
+db.execute("INSERT INTO grants(deny, pattern, kind, subject, rule, bound, created_s, expires_s, uses) SELECT 0, 0, kind, "
+           "'host.sendbox.internal:%d', 'r', zeroblob(32), 1, 9999999999, 0 FROM grants" % port)
+db.commit()
+db.close()
+g = grants()
+told(not g["sound"] and [x["counts"] for x in g["grants"]] == [True, False], "a row that nobody granted counts for nothing", g)
+r = call(get(other))
+told("REFUSED" in r.stdout, "the deny rule still counts", r)
+call([cmd, "grants", "revoke", "--all"])
+
+# nobody there
+begun = time.monotonic()
+r = call(get(port))
+told(r.returncode == 0 and "REFUSED" in r.stdout and "not-approved" in r.stderr, "nobody there: refused", r)
+told(time.monotonic() - begun < (60 if vm else 15), "at once")
+
+# from another terminal
+config("approvals: {mode: wait, timeout: 20}")
+s = background(get(port, other, port))
+q = questions(cmd)
+told(len(q) == 1 and q[0]["subject"] == f"host.sendbox.internal:{port}" and q[0]["kind"] == "network", "approvals shows the question", q)
+r = call([cmd, "approvals"])
+told(f"{q[0]['session'][:8]}:1  network" in r.stdout, "also for people", r)
+r = call([cmd, "approve", "77"])
+told(r.returncode == 1 and "no open question" in r.stderr, "an answer to a question that there is not", r)
+r = call([cmd, "approve", "--pattern", "*.org:*", "1"])
+told(r.returncode == 2 and "must match" in r.stderr and len(questions(cmd)) == 1, "a pattern that does not match leaves it open", r)
+r = call([cmd, "approve", "--session", q[0]["session"][:8] + ":1"])
+told(r.returncode == 0, "approve", r)
+q = questions(cmd)
+told(q and q[0]["number"] == 2, "the next question", q)
+r = call([cmd, "deny", "2"])
+out, err = s.communicate(timeout=60)
+told(out.split("\n")[0] == "GOT" and out.split("\n")[1].startswith("REFUSED") and out.split("\n")[2] == "GOT", "deny refuses, the grant of the session holds", out, err)
+r = call([cmd, "deny", "2"])
+told(r.returncode == 1, "after the session there is nothing to answer", r)
+config()
+f = background([cmd, "approvals", "--follow", "--json"])
+time.sleep(1)
+s = background([run, "--", "sh", "-c", f"sleep 2; exec python3 get.py {port}"])
+line = json.loads(f.stdout.readline())
+r = call([cmd, "approve", "1"])
+out, err = s.communicate(timeout=60)
+told(line["subject"] == f"host.sendbox.internal:{port}" and out.startswith("GOT"), "whoever follows is somebody to ask", line, out, err, r)
+told(json.loads(f.stdout.readline())["allowed"] is True, "and sees how it was decided")
+f.kill()
+f.wait()
+# the follower goes: nobody is left
+f = background([cmd, "approvals", "--follow"])
+time.sleep(1)
+s = background([run, "--", "sh", "-c", f"sleep 2; exec python3 get.py {port}"])
+questions(cmd)
+f.kill()
+f.wait()
+out, err = s.communicate(timeout=60)
+told(out.startswith("REFUSED"), "when the last one who could answer goes, the answer is no", out, err)
+config("approvals: {timeout: 1}")
+status, shown = talk(get(port), [])
+told(lines(shown)[0].startswith("REFUSED") and b"decided elsewhere, or too late" in shown, "no answer in time is no", shown)
+config("approvals: {mode: never}")
+status, shown = talk(get(port), [])
+told(b"sendbox asks" not in shown and lines(shown)[0].startswith("REFUSED"), "mode never asks nobody", shown)
+config("approvals: {questions: 1, session_grants: false, forever_grants: false, pattern_grants: false}")
+status, shown = talk(get(port, other), [b"session\n", b"once\n"])
+told([w.split()[0] for w in lines(shown)] == ["GOT", "REFUSED"] and shown.count(b"sendbox asks") == 1 and b"not possible here" in shown,
+     "answers that the configuration forbids, and its number of questions", shown)
+
+# a hook
+write(work + "/p/hook", "#!/bin/sh\ncat >%s/p/question\n. %s/p/how\n" % (work, work))
+os.chmod(work + "/p/hook", 0o755)
+os.makedirs(home + "/config", exist_ok=True)
+write(home + "/config/config.yaml", "approvals: {hook: [%s/p/hook], hook_timeout: 1}\n" % work)
+config()
+for how, want, name in (("exit 0", "GOT", "status 0 is once"), ("exit 1", "REFUSED", "status 1 is no"), ("echo whatever", "REFUSED", "a word that is no answer is no"),
+                        ("kill -9 $$", "REFUSED", "a hook that is killed is no"), ("sleep 20", "REFUSED", "a hook that takes too long is no"),
+                        ("echo session", "GOT", "a word of its output"), ("exit 3", "REFUSED", "a hook that leaves it to people, and nobody there")):
+    write(work + "/p/how", how + "\n")
+    r = call(get(port))
+    told(r.stdout.split()[0] == want, "hook: " + name, r)
+q = json.load(open(work + "/p/question", encoding="utf-8"))
+told(q["v"] == 1 and q["kind"] == "network" and q["subject"] == f"host.sendbox.internal:{port}" and len(q["session"]) == 32, "hook: what it is told", q)
+status, shown = talk(get(port), [b"once\n"])
+told(lines(shown) == ["GOT"], "hook: and at a terminal people are asked then", shown)
+os.unlink(home + "/config/config.yaml")
+
+# an instance: at its clients' terminals
+p = Pty([run, "--name", "one", "--", "python3", "get.py", str(port)])
+told(p.until(ASK), "instance: the question shows at its client", p.shown)
+p.type(b"once\n")
+told(p.until(rb"GOT") and p.end() == 0, "instance: and is answered there", p.shown)
+call([cmd, "rm", "one"])
+write(work + "/p/c.yaml", "policy: {commands: {scope: top_level, allowlist: [{run: 'echo **', action: ask}]}}\n")
+r = call([run, "--name", "two", "--detach", "--", "sleep", "300"])
+p = Pty([cmd, "exec", "two", "--", "echo", "it-runs"])
+told(r.returncode == 0 and p.until(ASK) and b"command: echo it-runs" in p.shown, "exec: it is asked where it is typed", r, p.shown)
+p.type(b"once\n")
+told(p.until(rb"\nit-runs") and p.end() == 0, "exec: yes runs it", p.shown)
+r = call([cmd, "exec", "two", "--", "echo", "it-runs"])
+told(r.returncode != 0 and "nobody-to-ask" in r.stderr and "it-runs\n" not in r.stdout, "exec: nobody there is no", r)
+call([cmd, "rm", "--all"])
+call([cmd, "stop", "--time", "1", "two"])
+call([cmd, "rm", "two"])
+ask.finish()
