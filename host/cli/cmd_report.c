@@ -106,6 +106,8 @@ static int sign(const struct args *a, const struct cli_dirs *d, const char *sess
 	r = provenance_digest(a->output, s.sha256, err);
 	if (r == 0)
 		r = provenance_sign(&d->d, &s, err);
+	if (r == 0)
+		r = provenance_note(&d->d, &s, err);
 	return r < 0 ? r : provenance_append(path, &s, err);
 }
 

@@ -126,6 +126,8 @@ static int sign(struct args *a, struct sb_err *err)
 		r = cli_dirs_init(&dirs, err);
 	if (r == 0)
 		r = provenance_sign(&dirs.d, &a->sig, err);
+	if (r == 0)
+		r = provenance_note(&dirs.d, &a->sig, err);
 	if (r < 0)
 		return r;
 	if (a->output && strcmp(a->output, "-") == 0)

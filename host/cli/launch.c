@@ -7,14 +7,19 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/num.h"
 #include "cli.h"
 #include "crypto/crypto.h"
 #include "hold.h"
 #include "launch_i.h"
 #include "plan_net.h"
+#include "sizes.h"
+
+#define REPORT_AFTER_S 10U
 
 int launch_fail(struct run *r, uint32_t why, struct sb_err *err, int code)
 {
@@ -129,6 +134,26 @@ static void tell_before(const struct run *r)
 		say(r, "SENDBOX_TEST_GUEST_ROOT is set: the command runs as root of the guest");
 }
 
+/* At a terminal, of a session that was more than a glance: where the whole account is. */
+static void tell_report(const struct run *r)
+{
+	struct timespec ts = { 0 };
+	char text[120];
+	char took[24];
+	char id[33];
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+	sb_hex_write(r->plan->session, 16, id);
+	sizes_duration((uint64_t)ts.tv_sec * 1000000000U + (uint64_t)ts.tv_nsec - r->began_ns, took,
+		       sizeof(took));
+	if (r->json || r->opt->quiet || r->plan->builder || !isatty(STDERR_FILENO) ||
+	    (uint64_t)ts.tv_sec < r->began_ns / 1000000000U + REPORT_AFTER_S)
+		return;
+	(void)snprintf(text, sizeof(text), "session %.12s took %s; what it did: sendbox report %.12s", id, took,
+		       id);
+	say(r, text);
+}
+
 static void tell_after(struct run *r, bool unused)
 {
 	char text[4200];
@@ -156,6 +181,7 @@ static void tell_after(struct run *r, bool unused)
 	if (unused)
 		say(r, "network: the allowed port of this host was not used: inside, this host is "
 		       SB_HOST_NAME ", and localhost is the sandbox itself");
+	tell_report(r);
 }
 
 static int prepare(struct run *r, struct sb_err *err)
@@ -182,6 +208,10 @@ static int run(struct run *r, struct sb_err *err)
 	if (k == 0 && !r->json)
 		k = commands_new(r->plan, !r->plan->tty, &r->commands);
 	if (k == 0) {
+		struct timespec ts = { 0 };
+
+		(void)clock_gettime(CLOCK_MONOTONIC, &ts);
+		r->began_ns = (uint64_t)ts.tv_sec * 1000000000U + (uint64_t)ts.tv_nsec;
 		tell_before(r);
 		k = launch_session(r, err);
 	}

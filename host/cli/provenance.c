@@ -8,7 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "audit_note.h"
 #include "base/fd.h"
+#include "base/num.h"
 #include "crypto/crypto.h"
 #include "dirs.h"
 #include "keys.h"
@@ -33,6 +35,20 @@ int provenance_sign(const struct sb_dirs *d, struct sb_prov_sig *s, struct sb_er
 	return r < 0 ? sb_err_set(err, r, "cannot be signed: %s", r == -EINVAL
 				  ? "the name must be UTF-8 of 1 to 1024 bytes without control characters"
 				  : strerror(-r)) : 0;
+}
+
+int provenance_note(const struct sb_dirs *d, const struct sb_prov_sig *s, struct sb_err *err)
+{
+	struct sb_audit_event e = { .kind = SB_AUDIT_PROVENANCE, .action = "sign", .subject = s->name };
+	char sha256[65];
+	char signer[65];
+
+	sb_hex_write(s->sha256, 32, sha256);
+	sb_hex_write(s->signer, 32, signer);
+	sb_audit_put(&e, "kind", sb_prov_kind_name((enum sb_prov_kind)s->kind));
+	sb_audit_put(&e, "sha256", sha256);
+	sb_audit_put(&e, "signer", signer);
+	return audit_note(d, &e, 1, err);
 }
 
 int provenance_digest(const char *path, uint8_t ret[32], struct sb_err *err)

@@ -7,6 +7,9 @@
 /* Fill id, signer, signed_at and signature of @s, whose other parts are set, with the host's key.
  * Return: 0; -errno with text. */
 SB_MUST_CHECK int provenance_sign(const struct sb_dirs *d, struct sb_prov_sig *s, struct sb_err *err);
+/* Into the audit log, before the signature leaves this program. Return: 0; -errno with text. */
+SB_MUST_CHECK int provenance_note(const struct sb_dirs *d, const struct sb_prov_sig *s,
+				  struct sb_err *err);
 /* SHA-256 of a regular file, which may be reached by a link. */
 SB_MUST_CHECK int provenance_digest(const char *path, uint8_t ret[32], struct sb_err *err);
 /* A signature file. Return: 0; -ENOENT without a text; -errno with text. */
