@@ -205,7 +205,7 @@ const struct cfg_key cfg_keys[] = {
 	    "command of the user's that answers; not in a project's file",
 	    "it is run for each question and its answer holds", .merge = CFG_M_FIXED),
 	ITEM("approvals.hook[]", 1, 4095, ANY, "the program's whole path, then its words"),
-	ROW("approvals.hook_timeout", DURATION, ACTS, 100, 600000, NULL, "30", NULL,
+	ROW("approvals.hook_timeout", DURATION, ACTS, 1000, 600000, NULL, "30", NULL,
 	    "how long the hook may take", "then it is killed and the answer is no", .merge = 0),
 
 	MAP("retention", "how long sessions and their snapshots are kept; not from a project's file"),
