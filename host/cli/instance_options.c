@@ -40,7 +40,8 @@ static char *absolute(const char *name, const char *value, const char *cwd)
 
 	for (size_t i = 0; i < SB_ARRAY_LEN(paths); i++)
 		path |= strcmp(paths[i], name) == 0;
-	path |= strcmp(name, "ssh-agent") == 0 && strchr(value, '/'); /* else a key's comment or digest */
+	path |= strcmp(name, "ssh-agent") == 0 && strchr(value, '/') &&
+		strncmp(value, "SHA256:", 7) != 0; /* else a key's comment or digest */
 	for (size_t i = 0; strcmp(name, "image") == 0 && i < SB_ARRAY_LEN(forms); i++)
 		if (strncmp(value, forms[i], strlen(forms[i])) == 0) {
 			path = true;

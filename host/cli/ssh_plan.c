@@ -246,7 +246,8 @@ static int choose(struct sb_plan_ssh *p, const struct agent_keys *keys, const st
 	const struct agent_key *found = NULL;
 	uint8_t sha256[32];
 	char why[300];
-	bool file = strchr(name, '/') != NULL;
+	/* a fingerprint may have one, too */
+	bool file = strchr(name, '/') != NULL && strncmp(name, "SHA256:", 7) != 0;
 	int r = file ? of_file(v, name, sha256, err) : 0;
 
 	if (r < 0)
