@@ -203,7 +203,7 @@ TEST(a_locked_file_stands)
 		if (c) {
 			CHECK_STR(json_of(c, "policy.commands.denylist"), "[" DENY("su") "]");
 			CHECK_STR(json_of(c, "guarded_paths"),
-				  "{\"hidden\":[\".env\"],\"readonly\":[\".git\"]}");
+				  "{\"changed\":\"keep\",\"hidden\":[\".env\"],\"readonly\":[\".git\"]}");
 		}
 		c = cfg_free(c);
 	}
