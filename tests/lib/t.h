@@ -63,6 +63,7 @@ int t_open_fds(void);         /* number of open descriptors of this process */
 void t_fault_arm(unsigned int nth);
 bool t_fault_fired(void);
 void t_fault_disarm(void);
+bool t_fault_hit(int err); /* for further wrapped calls (t_fault_disk.c) */
 #define T_EVERY_FAULT(n) for (unsigned int n = 1; n < 10000; n++)
 
 #endif

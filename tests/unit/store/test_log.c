@@ -312,3 +312,33 @@ TEST(heads)
 	vkey[20] ^= 1;
 	CHECK_EQ(sb_audit_vkey_parse(vkey, again), -EINVAL);
 }
+
+/* A log of format 1 that was written when the format was new: it stays readable. */
+TEST(golden)
+{
+	sb_autofd int dir = open(GOLDEN "/audit-1", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	sb_autoreader struct sb_audit_reader *r = NULL;
+	sb_autofree char *text = NULL;
+	struct sb_audit_report rep = { 0 };
+	struct sb_audit_record rec;
+	struct sb_audit_head h;
+	size_t len = 0;
+	uint8_t pub[32];
+	char subject[64];
+
+	REQUIRE(dir >= 0 && sb_crypto_init() == 0);
+	REQUIRE(sb_fd_read_file(dir, "key", 256, &text, &len) == 0);
+	text[strcspn(text, "\n")] = '\0';
+	REQUIRE(sb_audit_vkey_parse(text, pub) == 0);
+	REQUIRE(sb_audit_head_read(dir, pub, &h) == 0);
+	REQUIRE(sb_audit_verify(dir, &h, 1, &rep, NULL) == 0);
+	CHECK(rep.good);
+	CHECK_EQ(rep.n, 3);
+	REQUIRE(sb_audit_reader_new(dir, &r, NULL) == 0);
+	for (int i = 0; i < 3; i++)
+		REQUIRE(sb_audit_reader_next(r, &rec, NULL, NULL) == 0);
+	CHECK_EQ(rec.kind, SB_AUDIT_KEY);
+	CHECK_EQ(rec.verdict, SB_AUDIT_ERROR);
+	(void)sb_audit_text(&rec.subject, subject, sizeof(subject));
+	CHECK_STR(subject, "\\xff\xe2\x82\xac");
+}
