@@ -23,13 +23,23 @@ static const uint32_t k[64] = {
 	0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
 };
 
-bool sb_sha256_fast(void)
+static bool probe(void)
 {
 	unsigned int a, b, c, d;
 
 	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_SSE4_1) || !(c & bit_SSSE3))
 		return false;
 	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & (1U << 29)); /* SHA */
+}
+
+/* Asked once: within a virtual machine cpuid leaves it, and takes longer than to hash a record. */
+bool sb_sha256_fast(void)
+{
+	static int known;
+
+	if (known == 0)
+		known = probe() ? 1 : -1;
+	return known > 0;
 }
 
 static inline __m128i load128(const void *p)

@@ -31,7 +31,7 @@ const char *sb_audit_verdict_name(enum sb_audit_verdict v)
 enum sb_audit_kind audit_kind_n(const char *p, size_t len)
 {
 	for (int k = 1; k < SB_AUDIT_KINDS; k++)
-		if (strlen(kinds[k]) == len && memcmp(kinds[k], p, len) == 0)
+		if (kinds[k][0] == p[0] && strlen(kinds[k]) == len && memcmp(kinds[k], p, len) == 0)
 			return (enum sb_audit_kind)k;
 	return SB_AUDIT_KIND_NONE;
 }
@@ -39,7 +39,8 @@ enum sb_audit_kind audit_kind_n(const char *p, size_t len)
 enum sb_audit_verdict audit_verdict_n(const char *p, size_t len)
 {
 	for (int v = 0; v < SB_AUDIT_VERDICTS; v++)
-		if (strlen(verdicts[v]) == len && memcmp(verdicts[v], p, len) == 0)
+		if (verdicts[v][0] == p[0] && strlen(verdicts[v]) == len &&
+		    memcmp(verdicts[v], p, len) == 0)
 			return (enum sb_audit_verdict)v;
 	return SB_AUDIT_VERDICTS;
 }

@@ -38,24 +38,34 @@ static bool number(struct in *in, uint64_t *ret)
 	return in->p > from && (in->p == from + 1 || *from != '0');
 }
 
+/* 1 and the value of a lower-case hexadecimal digit */
+static const uint8_t hex_values[256] = {
+	['0'] = 0x10, ['1'] = 0x11, ['2'] = 0x12, ['3'] = 0x13, ['4'] = 0x14, ['5'] = 0x15,
+	['6'] = 0x16, ['7'] = 0x17, ['8'] = 0x18, ['9'] = 0x19, ['a'] = 0x1a, ['b'] = 0x1b,
+	['c'] = 0x1c, ['d'] = 0x1d, ['e'] = 0x1e, ['f'] = 0x1f,
+};
+
 static int digit(char c)
 {
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+	uint8_t v = hex_values[(uint8_t)c];
+
+	return v ? v & 15 : -1;
 }
 
 static bool hex(struct in *in, uint8_t *out, size_t n)
 {
+	uint8_t good = 0x10;
+
 	if ((size_t)(in->end - in->p) < 2 * n)
 		return false;
 	for (size_t i = 0; i < n; i++, in->p += 2) {
-		int high = digit(in->p[0]);
-		int low = digit(in->p[1]);
+		uint8_t high = hex_values[(uint8_t)in->p[0]];
+		uint8_t low = hex_values[(uint8_t)in->p[1]];
 
-		if (high < 0 || low < 0)
-			return false;
-		out[i] = (uint8_t)(high << 4 | low);
+		good &= high & low;
+		out[i] = (uint8_t)(high << 4 | (low & 15));
 	}
-	return true;
+	return good != 0;
 }
 
 /* Behind two backslashes: another two, or a byte that is never written as it is. */
@@ -79,6 +89,12 @@ static bool escape(struct in *in, size_t *bytes)
 	       (high < 2 || high >= 8 || (high == 7 && low == 15));
 }
 
+/* What stands for itself and is one byte. */
+static inline bool is_plain(char c)
+{
+	return c >= 0x20 && c != '"' && c != '\\' && c != 0x7f;
+}
+
 /* The rest of a string whose quote was taken. @left: bytes of text that it may have. */
 static bool string(struct in *in, size_t *left, struct sb_audit_str *ret)
 {
@@ -86,9 +102,16 @@ static bool string(struct in *in, size_t *left, struct sb_audit_str *ret)
 	size_t bytes = 0;
 
 	while (in->p < in->end) {
-		uint8_t c = (uint8_t)*in->p;
+		const char *run = in->p;
+		uint8_t c;
 		size_t n;
 
+		while (in->p < in->end && is_plain(*in->p))
+			in->p++;
+		bytes += (size_t)(in->p - run);
+		if (in->p == in->end)
+			return false;
+		c = (uint8_t)*in->p;
 		if (c == '"') {
 			*ret = (struct sb_audit_str){ from, (size_t)(in->p - from) };
 			in->p++;

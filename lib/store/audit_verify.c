@@ -14,6 +14,7 @@ struct check {
 	size_t n_heads;
 	size_t next; /* head */
 	struct sb_audit_report *rep;
+	struct sb_err why; /* here, so that it is not cleared for each record */
 };
 
 static void bad(struct check *c, uint64_t seq, const struct sb_audit_line *l, const char *fmt, ...)
@@ -100,11 +101,10 @@ static bool record(struct check *c, const struct sb_audit_line *before,
 		   const struct sb_audit_line *l)
 {
 	struct sb_audit_record rec;
-	struct sb_err err = { 0 };
 	uint64_t n = c->s.tree.n;
 
-	if (sb_audit_parse(l->p, l->len, &rec, &err) < 0) {
-		bad(c, n, l, "%.200s", err.text);
+	if (sb_audit_parse(l->p, l->len, &rec, &c->why) < 0) {
+		bad(c, n, l, "%.200s", c->why.text);
 		return false;
 	}
 	if (rec.seq != n) {
@@ -154,17 +154,16 @@ static int walk(struct check *c, struct sb_err *err)
 
 	for (;;) {
 		struct sb_audit_line l;
-		struct sb_err why = { 0 };
-		int k = sb_audit_reader_line(c->r, &l, &why);
+		int k = sb_audit_reader_line(c->r, &l, &c->why);
 
 		if (k == SB_AUDIT_END)
 			return 0;
 		if (k == -EBADMSG) {
-			bad(c, c->s.tree.n, &before, "%.200s", why.text);
+			bad(c, c->s.tree.n, &before, "%.200s", c->why.text);
 			return 0;
 		}
 		if (k < 0)
-			return sb_err_set(err, k, "%s", why.text);
+			return sb_err_set(err, k, "%s", c->why.text);
 		if (!(l.is_head ? first_line(c, &l, !any) : record(c, &before, &l)))
 			return 0;
 		any = true;
