@@ -92,6 +92,7 @@ bool approvals_wanted(const struct sb_plan *p)
 int approvals_policy(const struct sb_plan *p, uint8_t ret[32], struct sb_err *err)
 {
 	struct sb_plan common = *p;
+	struct sb_plan_mount mounts[SB_PLAN_MAX_MOUNTS];
 	char word[] = "-";
 	char *argv[] = { word, NULL };
 	sb_autofree char *bytes = NULL;
@@ -110,6 +111,12 @@ int approvals_policy(const struct sb_plan *p, uint8_t ret[32], struct sb_err *er
 	common.n_env = 0;
 	common.instance = NULL;
 	common.upper = (struct sb_plan_upper){ .kind = SB_UPPER_TMPFS };
+	common.disk_bytes = 1U << 20;
+	/* the usual quota is what the disk has free at the moment */
+	memcpy(mounts, p->mounts, p->n_mounts * sizeof(*mounts));
+	for (size_t i = 0; i < p->n_mounts; i++)
+		mounts[i].quota_bytes = mounts[i].quota_inodes = 0;
+	common.mounts = mounts;
 	r = sb_plan_write(&common, &bytes, &len, err);
 	if (r == 0)
 		sb_sha256(bytes, len, ret);

@@ -41,7 +41,7 @@ struct approvals;
 /* Whether the plan has anything that asks. */
 bool approvals_wanted(const struct sb_plan *p);
 /* What all sessions with the same rules have in common, and only they: the plan but for its session,
- * its times, the command and the terminal. Return: 0; -errno with text. */
+ * its times, the command, the terminal, the environment, and what is written to: instance, disk, quotas. Return: 0; -errno with text. */
 SB_MUST_CHECK int approvals_policy(const struct sb_plan *p, uint8_t ret[32], struct sb_err *err);
 /*
  * approvals_new - @plan: copied as far as needed; @plan_sha256: digest of its bytes

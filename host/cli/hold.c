@@ -311,6 +311,7 @@ SB_NORETURN static void hold_main(struct run *r, const struct hold_conf *conf, i
 	else
 		(void)launch_fail(r, SB_FAIL_INTERNAL, &err, k);
 	if (!h.over) { /* it never came about */
+		sb_io_del(&r->sock_io);
 		sb_fd_close(&r->sock);
 		for (int i = 0; i < 3; i++)
 			sb_fd_close(&r->io[i].fd);
