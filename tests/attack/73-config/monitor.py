@@ -1,6 +1,6 @@
 """monitor.py LIBEXEC CACHE DIR PLAN GUEST: start sendbox-monitor by hand, as the command line would, with
 the signed plan PLAN (a file of run --dry-run) and the session's directory DIR. The values of the
-plan's environment are taken from ours. Prints "STATUS TEXT" of its last message; 0 = it ran."""
+plan's environment are taken from ours; the audit log is the one beside CACHE. Prints "STATUS TEXT" of its last message; 0 = it ran."""
 import array
 import fcntl
 import hashlib
@@ -11,7 +11,7 @@ import struct
 import subprocess
 import sys
 
-START, EXITED, DONE = 1, 34, 48
+START, EXITED, DONE, AUDIT = 1, 34, 48, 160
 libexec, cache, directory, plan, guest = sys.argv[1:]
 with open(plan, encoding="utf-8") as f:
     signed = json.load(f)
@@ -47,16 +47,24 @@ child = subprocess.Popen([libexec + "/sendbox-monitor", libexec, cache, director
 theirs.close()
 null = os.open("/dev/null", os.O_RDWR)
 fds = [memory("plan", text), memory("env", values), null, null, null, os.open(guest, os.O_RDONLY)]
-body = os.urandom(32) + bytes.fromhex(signed["signature"]) + bytes.fromhex(signed["key"]) + bytes(2)
-ours.sendmsg([struct.pack("<HHI", START, len(fds), len(body)) + body],
-             [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))])
+body = os.urandom(32) + bytes.fromhex(signed["signature"]) + bytes.fromhex(signed["key"]) + bytes(3)
+
+
+def send(kind, payload, with_fds):
+    ours.sendmsg([struct.pack("<HHI", kind, len(with_fds), len(payload)) + payload],
+                 [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", with_fds))])
+
+
+state = os.path.join(os.path.dirname(cache), "state")
+send(AUDIT, b"", [os.open(state + "/audit", os.O_RDONLY | os.O_DIRECTORY), os.open(state + "/keys/audit.key", os.O_RDONLY)])
+send(START, body, fds)
 ours.settimeout(60)
 while True:
     m = ours.recv(70000)
     kind = struct.unpack_from("<H", m)[0] if m else DONE
     if kind == DONE:
         fail = struct.unpack_from("<I", m, 8)[0] if m else -1
-        print(fail, m[-504:].split(b"\0")[0].decode() if m else "no last message")
+        print(fail, m[64:564].split(b"\0")[0].decode() if m else "no last message")
         break
 ours.close()
 child.wait(30)
