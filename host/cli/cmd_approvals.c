@@ -201,11 +201,6 @@ static int follow(struct view *v, const struct sb_dirs *d, struct sb_err *err)
 	}
 }
 
-static int start(struct cli_dirs *dirs, struct sb_err *err)
-{
-	return cli_dirs_init(dirs, err);
-}
-
 int cmd_approvals(int argc, char **argv)
 {
 	enum { O_FOLLOW = 1, O_JSON, O_HELP };
@@ -239,7 +234,7 @@ int cmd_approvals(int argc, char **argv)
 		cli_error("%s", id < 0 ? err.text : "approvals takes no operands");
 		return SB_EXIT_USAGE;
 	}
-	r = start(&dirs, &err);
+	r = cli_dirs_init(&dirs, &err);
 	if (r == 0)
 		r = rescan(&v, &dirs.d, &err);
 	if (r == 0 && v.follow)
@@ -351,7 +346,7 @@ static int answer(const struct answer_args *a)
 	int r = parse_id(a->id, prefix, &number, &err);
 
 	if (r == 0)
-		r = start(&dirs, &err);
+		r = cli_dirs_init(&dirs, &err);
 	if (r == 0)
 		r = cli_session_each(&dirs.d, on_session, &v, &err);
 	if (r == 0)

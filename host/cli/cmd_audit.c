@@ -11,7 +11,7 @@
 #include "cli.h"
 #include "cmd_audit.h"
 #include "crypto/crypto.h"
-#include "options.h"
+#include "verbs.h"
 
 #define FOLLOW_NS 100000000L
 #define TAIL 10
@@ -153,8 +153,9 @@ static int take_check(struct audit_args *a, int id, const char *v, struct sb_err
 	}
 }
 
-static int take(struct audit_args *a, int id, const char *v, struct sb_err *err)
+static int take(void *arg, int id, const char *v, struct sb_err *err)
 {
+	struct audit_args *a = arg;
 	struct audit_filter *f = &a->filter;
 
 	switch (id) {
@@ -195,31 +196,15 @@ static int take(struct audit_args *a, int id, const char *v, struct sb_err *err)
 
 static int parse(int argc, char **argv, struct audit_args *a, struct sb_err *err)
 {
-	int n = 0;
+	static const struct verb_words v = { table, SB_ARRAY_LEN(table), take, 2, "word" };
+	const char *given[2] = { a->verb, NULL };
+	int n = verb_words(&v, a, argc, argv, given, err);
 
-	for (int at = 0;;) {
-		const char *v;
-		bool dashes;
-		int id = cli_options_next(table, SB_ARRAY_LEN(table), argc, argv, &at, &v, &dashes,
-					  err);
-
-		if (id < 0 || (id > 0 && take(a, id, v, err) < 0))
-			return -EINVAL;
-		if (id > 0)
-			continue;
-		if (at >= argc)
-			break;
-		if (n == 0)
-			a->verb = argv[at++];
-		else if (n == 1)
-			a->what = argv[at++];
-		else
-			return sb_err_set(err, -EINVAL, "\"%.60s\" is one word too many", argv[at]);
-		n++;
-	}
+	a->verb = given[0];
+	a->what = given[1];
 	if (n == 0 && !a->help)
 		return sb_err_set(err, -EINVAL, "say what: ls, show, tail, export, verify, prove or head");
-	return 0;
+	return n < 0 ? n : 0;
 }
 
 int cmd_audit_dir(const struct audit_args *a, const struct cli_dirs *dirs, int *ret,

@@ -3,25 +3,8 @@
 /* What the commands about instances share. */
 #include "cli.h"
 #include "dirs.h"
-#include "options.h"
 #include "state/state.h"
-
-struct verb { /* one command's options and operands, parsed */
-	const char *usage;               /* "sendbox rm [options] NAME..." */
-	const char *what;                /* one sentence */
-	const struct cli_option *table;
-	size_t n_table;
-	/* Take one option. Return: 0; -EINVAL with text. */
-	int (*take)(void *arg, int id, const char *value, struct sb_err *err);
-	bool program; /* words of a program follow: options stop at the first operand */
-};
-#define VERB_HELP 1 /* id of --help in every table */
-#define VERB_DONE 1
-/*
- * verb_options - the options of @argv; @ret_at: index of the first operand
- * Return: 0; VERB_DONE: the help was printed; -EINVAL, told.
- */
-SB_MUST_CHECK int verb_options(const struct verb *v, void *arg, int argc, char **argv, int *ret_at);
+#include "verbs.h"
 
 struct instances { /* the database and where things are; static storage, one a process */
 	struct cli_dirs dirs;

@@ -9,8 +9,8 @@
 #include "crypto/crypto.h"
 #include "dirs.h"
 #include "keys.h"
-#include "options.h"
 #include "plan_show.h"
+#include "verbs.h"
 
 enum { O_JSON = 1, O_FLOOR, O_NAME, O_FROM, O_FOR, O_HELP };
 
@@ -43,8 +43,9 @@ static void help(void)
 	cli_options_help(table, SB_ARRAY_LEN(table));
 }
 
-static int take(struct args *a, int id, const char *v, struct sb_err *err)
+static int take(void *arg, int id, const char *v, struct sb_err *err)
 {
+	struct args *a = arg;
 	uint64_t now = (uint64_t)time(NULL);
 	uint64_t ms = 0;
 
@@ -86,31 +87,15 @@ static int take(struct args *a, int id, const char *v, struct sb_err *err)
 
 static int parse(int argc, char **argv, struct args *a, struct sb_err *err)
 {
-	int n = 0;
+	static const struct verb_words v = { table, SB_ARRAY_LEN(table), take, 2, "word" };
+	const char *words[2] = { a->verb, NULL };
+	int n = verb_words(&v, a, argc, argv, words, err);
 
-	for (int at = 0;;) {
-		const char *v;
-		bool dashes;
-		int id = cli_options_next(table, SB_ARRAY_LEN(table), argc, argv, &at, &v, &dashes,
-					  err);
-
-		if (id < 0 || (id > 0 && take(a, id, v, err) < 0))
-			return -EINVAL;
-		if (id > 0)
-			continue;
-		if (at >= argc)
-			break;
-		if (n == 0)
-			a->verb = argv[at++];
-		else if (n == 1)
-			a->what = argv[at++];
-		else
-			return sb_err_set(err, -EINVAL, "\"%.60s\" is one word too many", argv[at]);
-		n++;
-	}
+	a->verb = words[0];
+	a->what = words[1];
 	if (n == 0 && !a->help)
 		return sb_err_set(err, -EINVAL, "say what: list, rotate, export, trust or revoke");
-	return 0;
+	return n < 0 ? n : 0;
 }
 
 /* ---- list ---- */

@@ -10,9 +10,9 @@
 #include "cli.h"
 #include "crypto/crypto.h"
 #include "dirs.h"
-#include "options.h"
 #include "provenance.h"
 #include "report.h"
+#include "verbs.h"
 
 enum { O_JSON = 1, O_MARKDOWN, O_OUTPUT, O_SIGN, O_HELP };
 
@@ -33,29 +33,27 @@ struct args {
 	bool help;
 };
 
+static int take(void *arg, int id, const char *v, struct sb_err *err)
+{
+	struct args *a = arg;
+
+	(void)err;
+	a->json |= id == O_JSON;
+	a->markdown |= id == O_MARKDOWN;
+	a->sign |= id == O_SIGN;
+	a->help |= id == O_HELP;
+	if (id == O_OUTPUT)
+		a->output = v;
+	return 0;
+}
+
 static int parse(int argc, char **argv, struct args *a, struct sb_err *err)
 {
-	for (int at = 0;;) {
-		const char *v;
-		bool dashes;
-		int id = cli_options_next(table, SB_ARRAY_LEN(table), argc, argv, &at, &v, &dashes, err);
+	static const struct verb_words v = { table, SB_ARRAY_LEN(table), take, 1, "session" };
+	int n = verb_words(&v, a, argc, argv, &a->session, err);
 
-		if (id < 0)
-			return -EINVAL;
-		a->json |= id == O_JSON;
-		a->markdown |= id == O_MARKDOWN;
-		a->sign |= id == O_SIGN;
-		a->help |= id == O_HELP;
-		if (id == O_OUTPUT)
-			a->output = v;
-		if (id > 0)
-			continue;
-		if (at >= argc)
-			break;
-		if (a->session)
-			return sb_err_set(err, -EINVAL, "\"%.60s\" is one session too many", argv[at]);
-		a->session = argv[at++];
-	}
+	if (n < 0)
+		return n;
 	if (a->json && a->markdown)
 		return sb_err_set(err, -EINVAL, "--json and --markdown exclude each other");
 	if (a->sign && !a->output)

@@ -9,8 +9,8 @@
 #include "cli.h"
 #include "crypto/crypto.h"
 #include "dirs.h"
-#include "options.h"
 #include "provenance.h"
+#include "verbs.h"
 
 enum { O_KIND = 1, O_NAME, O_FOR, O_META, O_OUTPUT, O_HELP };
 
@@ -46,8 +46,9 @@ static int meta(struct args *a, const char *v, struct sb_err *err)
 					   "without control characters");
 }
 
-static int take(struct args *a, int id, const char *v, struct sb_err *err)
+static int take(void *arg, int id, const char *v, struct sb_err *err)
 {
+	struct args *a = arg;
 	uint64_t ms = 0;
 
 	switch (id) {
@@ -80,21 +81,11 @@ static int take(struct args *a, int id, const char *v, struct sb_err *err)
 
 static int parse(int argc, char **argv, struct args *a, struct sb_err *err)
 {
-	for (int at = 0;;) {
-		const char *v;
-		bool dashes;
-		int id = cli_options_next(table, SB_ARRAY_LEN(table), argc, argv, &at, &v, &dashes, err);
+	static const struct verb_words v = { table, SB_ARRAY_LEN(table), take, 1, "file" };
+	int n = verb_words(&v, a, argc, argv, &a->file, err);
 
-		if (id < 0 || (id > 0 && take(a, id, v, err) < 0))
-			return -EINVAL;
-		if (id > 0)
-			continue;
-		if (at >= argc)
-			break;
-		if (a->file)
-			return sb_err_set(err, -EINVAL, "\"%.60s\" is one file too many", argv[at]);
-		a->file = argv[at++];
-	}
+	if (n < 0)
+		return n;
 	return a->file || a->help ? 0 : sb_err_set(err, -EINVAL, "say which file");
 }
 

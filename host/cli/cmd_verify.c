@@ -9,9 +9,9 @@
 #include "commands.h"
 #include "crypto/crypto.h"
 #include "dirs.h"
-#include "options.h"
 #include "plan_show.h"
 #include "provenance.h"
+#include "verbs.h"
 
 enum { O_SIGNATURES = 1, O_KEY, O_SIGNERS, O_KIND, O_NAME, O_JSON, O_HELP };
 
@@ -36,8 +36,9 @@ struct args {
 	bool help;
 };
 
-static int take(struct args *a, int id, const char *v, struct sb_err *err)
+static int take(void *arg, int id, const char *v, struct sb_err *err)
 {
+	struct args *a = arg;
 	switch (id) {
 	case O_SIGNATURES:
 		a->signatures = v;
@@ -65,21 +66,11 @@ static int take(struct args *a, int id, const char *v, struct sb_err *err)
 
 static int parse(int argc, char **argv, struct args *a, struct sb_err *err)
 {
-	for (int at = 0;;) {
-		const char *v;
-		bool dashes;
-		int id = cli_options_next(table, SB_ARRAY_LEN(table), argc, argv, &at, &v, &dashes, err);
+	static const struct verb_words v = { table, SB_ARRAY_LEN(table), take, 1, "file" };
+	int n = verb_words(&v, a, argc, argv, &a->file, err);
 
-		if (id < 0 || (id > 0 && take(a, id, v, err) < 0))
-			return -EINVAL;
-		if (id > 0)
-			continue;
-		if (at >= argc)
-			break;
-		if (a->file)
-			return sb_err_set(err, -EINVAL, "\"%.60s\" is one file too many", argv[at]);
-		a->file = argv[at++];
-	}
+	if (n < 0)
+		return n;
 	if (a->signers_file && a->signers.n > 0)
 		return sb_err_set(err, -EINVAL, "--key and --signers exclude each other");
 	return a->file || a->help ? 0 : sb_err_set(err, -EINVAL, "say which file");

@@ -1,4 +1,4 @@
-/* What the commands about instances share: options, the database, the holder's socket. */
+/* What the commands about instances share: the database, the holder's socket. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,37 +11,6 @@
 #include "base/num.h"
 #include "cmd_instance.h"
 #include "crypto/crypto.h"
-
-int verb_options(const struct verb *v, void *arg, int argc, char **argv, int *ret_at)
-{
-	struct sb_err err = { 0 };
-	int at = 0;
-
-	if (!v->program)
-		cli_options_first(v->table, v->n_table, argc, argv);
-	for (;;) {
-		const char *value;
-		bool dashes;
-		int id = cli_options_next(v->table, v->n_table, argc, argv, &at, &value, &dashes, &err);
-		int r = id;
-
-		if (id == VERB_HELP) {
-			printf("usage: %s\n\n%s\n\n", v->usage, v->what);
-			cli_options_help(v->table, v->n_table);
-			return VERB_DONE;
-		}
-		if (id > 0)
-			r = v->take ? v->take(arg, id, value, &err) : 0;
-		if (r < 0) {
-			cli_error("%s", err.text);
-			return -EINVAL;
-		}
-		if (id == 0)
-			break;
-	}
-	*ret_at = at;
-	return 0;
-}
 
 int instances_open(struct instances **ret)
 {

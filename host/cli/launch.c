@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -19,7 +18,7 @@
 #include "plan_net.h"
 #include "sizes.h"
 
-#define REPORT_AFTER_S 10U
+#define REPORT_AFTER_NS 10000000000ULL
 
 int launch_fail(struct run *r, uint32_t why, struct sb_err *err, int code)
 {
@@ -137,18 +136,16 @@ static void tell_before(const struct run *r)
 /* At a terminal, of a session that was more than a glance: where the whole account is. */
 static void tell_report(const struct run *r)
 {
-	struct timespec ts = { 0 };
+	uint64_t took_ns = sb_now_ns() - r->began_ns;
 	char text[120];
 	char took[24];
 	char id[33];
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	sb_hex_write(r->plan->session, 16, id);
-	sizes_duration((uint64_t)ts.tv_sec * 1000000000U + (uint64_t)ts.tv_nsec - r->began_ns, took,
-		       sizeof(took));
 	if (r->json || r->opt->quiet || r->plan->builder || !isatty(STDERR_FILENO) ||
-	    (uint64_t)ts.tv_sec < r->began_ns / 1000000000U + REPORT_AFTER_S)
+	    took_ns < REPORT_AFTER_NS)
 		return;
+	sb_hex_write(r->plan->session, 16, id);
+	sizes_duration(took_ns, took, sizeof(took));
 	(void)snprintf(text, sizeof(text), "session %.12s took %s; what it did: sendbox report %.12s", id, took,
 		       id);
 	say(r, text);
@@ -208,10 +205,7 @@ static int run(struct run *r, struct sb_err *err)
 	if (k == 0 && !r->json)
 		k = commands_new(r->plan, !r->plan->tty, &r->commands);
 	if (k == 0) {
-		struct timespec ts = { 0 };
-
-		(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-		r->began_ns = (uint64_t)ts.tv_sec * 1000000000U + (uint64_t)ts.tv_nsec;
+		r->began_ns = sb_now_ns();
 		tell_before(r);
 		k = launch_session(r, err);
 	}

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli.h"
 #include "crypto/crypto.h"
@@ -12,14 +11,6 @@
 #include "plan_make.h"
 #include "retention.h"
 #include "state/session_record.h"
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts = { 0 };
-
-	(void)clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
-}
 
 /* The words that there is room for; of a longer list the last one says how many are missing. */
 static char *argv_text(char *const *argv)
@@ -63,7 +54,7 @@ int remember_begin(struct run *r, struct sb_err *err)
 		.instance = r->plan->instance,
 		.provider = provider ? (char *)(uintptr_t)provider->name : NULL,
 		.argv = argv,
-		.started_ns = now_ns(),
+		.started_ns = sb_real_ns(),
 	};
 	int k;
 
@@ -121,7 +112,7 @@ void remember_end(struct run *r)
 
 	if (!s)
 		return;
-	k = session_record_end(s, r->plan->session, outcome_of(r), status, now_ns(), &err);
+	k = session_record_end(s, r->plan->session, outcome_of(r), status, sb_real_ns(), &err);
 	if (k == 0) {
 		clear_up(r, s);
 	} else {

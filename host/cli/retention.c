@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/num.h"
+#include "os/loop.h"
 #include "self.h"
 #include "sizes.h"
 
@@ -94,12 +95,9 @@ static int on_session(void *arg, const struct session_record *r)
 
 static void choose(struct plan *p, const struct retention *r)
 {
-	struct timespec ts = { 0 };
-	uint64_t now;
+	uint64_t now = sb_real_ns();
 	uint64_t n = 0;
 
-	(void)clock_gettime(CLOCK_REALTIME, &ts);
-	now = (uint64_t)ts.tv_sec * 1000000000U + (uint64_t)ts.tv_nsec;
 	for (size_t i = 0; i < p->n; i++) {
 		struct one *o = &p->v[i];
 

@@ -1,11 +1,11 @@
 #include "session_text.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "base/num.h"
 #include "base/text.h"
 #include "commands.h"
+#include "os/loop.h"
 #include "plan_show.h"
 #include "sizes.h"
 
@@ -99,11 +99,8 @@ void session_text_outcome(const struct session_record *r, char *out, size_t cap)
 
 void session_text_duration(const struct session_record *r, char *out, size_t cap)
 {
-	struct timespec ts = { 0 };
-	uint64_t end = r->ended_ns;
+	uint64_t end = r->outcome == SESSION_RUNNING ? sb_real_ns() : r->ended_ns;
 
-	if (r->outcome == SESSION_RUNNING && clock_gettime(CLOCK_REALTIME, &ts) == 0)
-		end = (uint64_t)ts.tv_sec * 1000000000U + (uint64_t)ts.tv_nsec;
 	if (end < r->started_ns || end == 0)
 		(void)snprintf(out, cap, "-");
 	else
