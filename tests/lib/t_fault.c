@@ -78,9 +78,10 @@ int __wrap_epoll_ctl(int e, int o, int f, struct epoll_event *v)
 	return __real_epoll_ctl(e, o, f, v);
 }
 
-int __real_openat(int d, const char *p, int fl, mode_t m);
-int __wrap_openat(int d, const char *p, int fl, ...);
-int __wrap_openat(int d, const char *p, int fl, ...)
+/* The name that a build with 64-bit offsets calls. */
+int __real_openat64(int d, const char *p, int fl, mode_t m);
+int __wrap_openat64(int d, const char *p, int fl, ...);
+int __wrap_openat64(int d, const char *p, int fl, ...)
 {
 	mode_t m = 0;
 
@@ -93,5 +94,5 @@ int __wrap_openat(int d, const char *p, int fl, ...)
 	}
 	if (hit(EACCES))
 		return -1;
-	return __real_openat(d, p, fl, m);
+	return __real_openat64(d, p, fl, m);
 }

@@ -3,8 +3,6 @@
  * those that a build with 64-bit offsets calls.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -29,20 +27,4 @@ ssize_t __wrap_pread64(int f, void *p, size_t n, off_t at);
 ssize_t __wrap_pread64(int f, void *p, size_t n, off_t at)
 {
 	return t_fault_hit(EIO) ? -1 : __real_pread64(f, p, n, at);
-}
-
-int __real_openat64(int d, const char *p, int fl, mode_t m);
-int __wrap_openat64(int d, const char *p, int fl, ...);
-int __wrap_openat64(int d, const char *p, int fl, ...)
-{
-	mode_t m = 0;
-
-	if (fl & (O_CREAT | __O_TMPFILE)) {
-		va_list ap;
-
-		va_start(ap, fl);
-		m = va_arg(ap, mode_t);
-		va_end(ap);
-	}
-	return t_fault_hit(EACCES) ? -1 : __real_openat64(d, p, fl, m);
 }

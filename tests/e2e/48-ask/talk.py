@@ -1,4 +1,4 @@
-"""ask.py WORK: WORK/cmd OPTIONS under a pseudo-terminal of its own. Prints TAP."""
+"""talk.py WORK: WORK/cmd OPTIONS under a pseudo-terminal of its own. Prints TAP."""
 import os
 import pty
 import re
@@ -8,20 +8,10 @@ import subprocess
 import sys
 import time
 
+from ask import ASK, finish, told
+
 work = sys.argv[1]
-count = bad = 0
 TRUST = rb"Use it, now and until it changes\? \[y/N\] "
-ASK = rb"sendbox: allow it\? "
-
-
-def told(ok, name, *more):
-    global count, bad
-    count += 1
-    bad += not ok
-    print("ok" if ok else "not ok", count, "-", name)
-    for line in [] if ok else more:
-        print("#", str(line)[-1200:].replace("\n", "\n# "))
-    sys.stdout.flush()
 
 
 def talk(args, steps, early=b"", hang_up=False):
@@ -112,5 +102,4 @@ status, shown = talk(["--", "true"], [])
 told(status == 0 and b"sendbox asks" not in shown, "ask: another command is not asked for", status, shown)
 r = subprocess.run([work + "/cmd", *SAY], stdin=subprocess.DEVNULL, capture_output=True, timeout=170, start_new_session=True)
 told(r.returncode not in (0,) and b"nobody-to-ask" in r.stderr, "ask: without a terminal the answer is no", r)
-print(f"1..{count}")
-sys.exit(0)
+finish()
