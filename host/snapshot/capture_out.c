@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "capture_i.h"
+#include "store/snap_unsynced.h"
 
 static bool keeps_stat(const struct cap_entry *e)
 {
@@ -239,6 +240,16 @@ static void add_counts(const struct cap *c, struct snap_captured *ret)
 	}
 }
 
+/* All objects that the snapshot may need are on the disk, under their names. @fresh: there is a new pack. */
+static int settle(const struct cap *c, bool fresh)
+{
+	const int dir = sb_snap_store_dir(c->store, SB_SNAP_PACKS);
+	bool any = false;
+	int r = sb_snap_unsynced_settle(dir, &any);
+
+	return r == 0 && fresh && !any && fsync(dir) < 0 ? -errno : r;
+}
+
 int cap_end(struct cap *c, struct snap_captured *ret, uint64_t time_ns)
 {
 	const struct snap_capture *conf = c->conf;
@@ -254,6 +265,8 @@ int cap_end(struct cap *c, struct snap_captured *ret, uint64_t time_ns)
 	add_counts(c, ret);
 	r = sb_packer_end(c->packer, d, conf->sync, &n, &ret->new_bytes);
 	ret->new_objects = n;
+	if (r == 0 && conf->sync)
+		r = settle(c, n > 0);
 	m->time_ns = time_ns;
 	m->role = (uint8_t)conf->role;
 	m->path = (struct sb_snap_bytes){ (const uint8_t *)conf->tree->path, strlen(conf->tree->path) };

@@ -74,6 +74,7 @@ static int answer(struct serve *s, const struct snap_request *q, struct snap_msg
 	struct snap_captured got;
 	struct snap_capture c = { .store = s->store, .tree = &s->trees[q->tree], .rules = s->rules,
 				  .label = q->label,
+				  .sync = !after, /* what an undo needs is on the disk before the command runs */
 				  .role = after ? SB_SNAP_ROLE_AFTER : SB_SNAP_ROLE_BEFORE };
 	int r = snap_capture(&c, &got, err);
 

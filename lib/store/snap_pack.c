@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/num.h"
+#include "store/snap_unsynced.h"
 
 #define ENTRY_LEN 48
 #define BLOCK_BYTES (1U << 20)
@@ -451,7 +452,10 @@ static int finish(int dir, int fd, const char *tmp, uint64_t end, struct sb_pack
 	if (r < 0)
 		return r;
 	sb_hex_write(hash, sizeof(hash), name);
-	return renameat(dir, tmp, dir, name) < 0 ? -errno : 0;
+	r = sync ? 0 : sb_snap_unsynced_note(dir, name);
+	if (r == 0 && renameat(dir, tmp, dir, name) < 0)
+		r = -errno;
+	return r;
 }
 
 int sb_packer_end(struct sb_packer *p, struct sb_digest *d, bool sync, size_t *ret_n,
