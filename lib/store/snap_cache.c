@@ -248,8 +248,11 @@ int sb_snap_cachew_end(struct sb_snap_cachew *w, const char *key, const uint8_t 
 	h.len = w->at;
 	sb_digest_add(w->digest, &h, SIGNED_HEAD);
 	sb_digest_end(w->digest, h.digest);
-	if (pwrite(w->fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h))
-		return -EIO;
+	if (lseek(w->fd, 0, SEEK_SET) < 0)
+		return -errno;
+	r = sb_fd_write_all(w->fd, &h, sizeof(h));
+	if (r < 0)
+		return r;
 	if (renameat(w->dir, w->tmp, w->dir, key) < 0)
 		return -errno;
 	w->tmp[0] = '\0';

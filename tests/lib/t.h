@@ -64,6 +64,7 @@ void t_fault_arm(unsigned int nth);
 bool t_fault_fired(void);
 void t_fault_disarm(void);
 bool t_fault_hit(int err); /* for further wrapped calls (t_fault_disk.c) */
+extern size_t t_disk_chunk; /* of t_fault_disk.c: pwrite() writes so many bytes at most; 0 = all */
 #define T_EVERY_FAULT(n) for (unsigned int n = 1; n < 10000; n++)
 
 #endif

@@ -3,6 +3,7 @@
  * those that a build with 64-bit offsets calls.
  */
 #include <errno.h>
+#include <stddef.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -27,4 +28,18 @@ ssize_t __wrap_pread64(int f, void *p, size_t n, off_t at);
 ssize_t __wrap_pread64(int f, void *p, size_t n, off_t at)
 {
 	return t_fault_hit(EIO) ? -1 : __real_pread64(f, p, n, at);
+}
+
+/* A disk that fills up: half of it is written. Or, without a failure, a few bytes at a time. */
+size_t t_disk_chunk;
+ssize_t __real_pwrite64(int f, const void *p, size_t n, off_t at);
+ssize_t __wrap_pwrite64(int f, const void *p, size_t n, off_t at);
+ssize_t __wrap_pwrite64(int f, const void *p, size_t n, off_t at)
+{
+	if (t_fault_hit(ENOSPC)) {
+		if (__real_pwrite64(f, p, n / 2, at) >= 0)
+			errno = ENOSPC;
+		return -1;
+	}
+	return __real_pwrite64(f, p, t_disk_chunk > 0 && n > t_disk_chunk ? t_disk_chunk : n, at);
 }
