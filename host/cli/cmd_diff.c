@@ -53,9 +53,14 @@ static int one(const struct cli_dirs *d, const struct snaps_words *w, size_t i, 
 		c.n_trees = 1;
 	}
 	if (r == 0)
+		r = snaps_pair(&c, "--session", of->session);
+	if (r == 0)
 		r = snaps_words_only(w, i, &c, &any, err);
 	if (r < 0 || !any)
 		return r;
+	if (!of->after[0])
+		cli_error("session %.12s %s: compared with what is there now", of->session,
+			  of->running ? "runs" : "has no snapshot of its end");
 	return snaps_run(d, &c, NULL, err);
 }
 

@@ -13,6 +13,7 @@
 #include "dirs.h"
 #include "options.h"
 #include "snaps_words.h"
+#include "state/session_record.h"
 
 enum { O_JSON = 1, O_ALL, O_EXCLUDE, O_LABEL, O_STAT, O_NAMES, O_GUARDED, O_DRY, O_CONTINUE, O_ABORT,
        O_TO, O_KEEP, O_OLDER, O_HELP };
@@ -40,6 +41,7 @@ struct snap_cmd {
 	bool all;
 	bool dry;
 	bool kept;
+	size_t staying;
 	char number[24];
 	char before[24];
 	char **argv;
@@ -56,7 +58,7 @@ static int usage(void)
 	       "  diff ID [ID]           compare two, or one with what is there now\n"
 	       "  restore ID [PATH]...   put everything back as it was, or those paths\n"
 	       "  rm ID...               remove some, and what nobody needs any more\n"
-	       "  prune                  remove old ones\n"
+	       "  prune                  remove old ones of every folder; not those of sessions that are kept\n"
 	       "  gc                     remove what nobody needs any more\n\n"
 	       "An id may be cut to its first digits, 4 at least.\n\n");
 	cli_options_help(table, SB_ARRAY_LEN(table));
@@ -70,8 +72,8 @@ static int operands(struct snap_cmd *c, int least, int most)
 	return 0;
 }
 
-/* With a tree: @path, opened. */
-static int with_tree(struct snap_cmd *c, const char *path)
+/* With a tree: @path, opened. @act: what it changes, or NULL. */
+static int with_tree(struct snap_cmd *c, const char *path, const struct snaps_act *act)
 {
 	char real[4096];
 	sb_autofd int fd = snaps_tree(&c->dirs, path, real, &c->err);
@@ -82,7 +84,10 @@ static int with_tree(struct snap_cmd *c, const char *path)
 	c->call.trees = &fd;
 	c->call.n_trees = 1;
 	r = snaps_pair(&c->call, "--path", real);
-	return r < 0 ? r : snaps_run(&c->dirs, &c->call, NULL, &c->err);
+	if (r < 0)
+		return r;
+	return act ? snaps_restore(&c->dirs, &c->call, act, &c->err)
+		   : snaps_run(&c->dirs, &c->call, NULL, &c->err);
 }
 
 static int do_ls(struct snap_cmd *c)
@@ -104,7 +109,7 @@ static int do_create(struct snap_cmd *c)
 
 	if (r == 0)
 		r = snaps_word(&c->call, "--sync");
-	return r < 0 ? r : with_tree(c, c->argc > 0 ? c->argv[0] : ".");
+	return r < 0 ? r : with_tree(c, c->argc > 0 ? c->argv[0] : ".", NULL);
 }
 
 static int do_verify(struct snap_cmd *c)
@@ -159,11 +164,12 @@ static int do_diff(struct snap_cmd *c)
 	}
 	if (r == 0)
 		r = path_of(c, c->argv[0], path);
-	return r != 0 ? r : with_tree(c, path);
+	return r != 0 ? r : with_tree(c, path, NULL);
 }
 
 static int do_restore(struct snap_cmd *c)
 {
+	struct snaps_act act = { .action = "restore", .snapshot = c->argc > 0 ? c->argv[0] : NULL };
 	char path[4096];
 	int r = operands(c, 1, 1000);
 
@@ -184,9 +190,10 @@ static int do_restore(struct snap_cmd *c)
 		/* for the life of this program */
 		r = snaps_pair(&c->call, "--only", abs[strlen(path)] ? abs + strlen(path) + 1 : "");
 	}
-	if (r == 0 && !c->dry)
-		r = snaps_note(&c->dirs, "restore", c->to ? c->to : path, c->argv[0], NULL, &c->err);
-	return r != 0 ? r : with_tree(c, c->to ? c->to : path);
+	act.subject = c->to ? c->to : path;
+	act.paths = c->argv + 1;
+	act.n_paths = (size_t)(c->argc > 1 ? c->argc - 1 : 0);
+	return r != 0 ? r : with_tree(c, act.subject, c->dry ? NULL : &act);
 }
 
 static int do_rm(struct snap_cmd *c)
@@ -200,12 +207,46 @@ static int do_rm(struct snap_cmd *c)
 	return r < 0 ? r : snaps_run(&c->dirs, &c->call, NULL, &c->err);
 }
 
+/* Of sessions that are kept, or run. The words last as long as this program. */
+static int stays(void *arg, const struct session_record *s)
+{
+	struct snap_cmd *c = arg;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && (s->kept || s->outcome == SESSION_RUNNING) && i < s->n_snapshots; i++) {
+		const char *const ids[] = { s->snapshots[i].before, s->snapshots[i].after };
+
+		for (size_t k = 0; r == 0 && k < 2; k++) {
+			char *id = ids[k][0] ? strdup(ids[k]) : NULL;
+
+			if (ids[k][0])
+				r = id ? snaps_pair(&c->call, "--only", id) : -ENOMEM;
+			c->staying += ids[k][0] != '\0';
+		}
+	}
+	if (r == -E2BIG)
+		return sb_err_set(&c->err, r, "prune: too many sessions are kept");
+	return r;
+}
+
+static int protect(struct snap_cmd *c)
+{
+	sb_autostate struct state *s = NULL;
+	int r = state_open(&c->dirs.d, &s, &c->err);
+
+	return r < 0 ? r : session_record_each(s, stays, c, &c->err);
+}
+
 static int do_prune(struct snap_cmd *c)
 {
 	int r = operands(c, 0, 0);
 
 	if (r == 0 && !c->kept)
 		r = snaps_pair(&c->call, "--keep", "20");
+	if (r == 0)
+		r = protect(c);
+	if (r == 0 && c->staying > 0)
+		printf("%zu snapshots of sessions that are kept, or run, stay\n", c->staying);
 	if (r == 0)
 		r = snaps_note(&c->dirs, "prune", "", NULL, NULL, &c->err);
 	return r < 0 ? r : snaps_run(&c->dirs, &c->call, NULL, &c->err);

@@ -11,7 +11,7 @@
 
 enum { O_FORCE = 1, O_DRY, O_GUARDED, O_CONTINUE, O_ABORT, O_JSON, O_HELP };
 static const struct cli_option table[] = {
-	{ "force", 'f', NULL, "also what you changed after the session", O_FORCE },
+	{ "force", 'f', NULL, "also where you changed the same path after the session", O_FORCE },
 	{ "dry-run", 0, NULL, "tell what would be done, do nothing", O_DRY },
 	{ "guarded", 0, NULL, "only what programs outside run or believe: hooks, settings, CI files",
 	  O_GUARDED },
@@ -33,10 +33,13 @@ static int usage(void)
 	return SB_EXIT_OK;
 }
 
-static int one(const struct cli_dirs *d, const struct snaps_words *w, size_t i, struct snaps_call c, bool dry,
-	       struct sb_err *err)
+static int one(const struct cli_dirs *d, const struct snaps_words *w, size_t i, struct snaps_call c,
+	       uint32_t given, struct sb_err *err)
 {
 	const struct snaps_of *of = &w->of[i];
+	const struct snaps_act act = { .action = "undo", .subject = of->path, .snapshot = of->before,
+				       .session = of->session, .paths = w->paths, .n_paths = w->n,
+				       .force = (given & 1U << O_FORCE) != 0 };
 	sb_autofd int fd = -1;
 	char real[4096];
 	bool any = false;
@@ -59,9 +62,14 @@ static int one(const struct cli_dirs *d, const struct snaps_words *w, size_t i, 
 		r = snaps_pair(&c, "--from", of->before);
 	if (r == 0 && of->after[0])
 		r = snaps_pair(&c, "--to", of->after);
-	if (r == 0 && !dry)
-		r = snaps_note(d, "undo", of->path, of->before, of->session, err);
-	return r < 0 ? r : snaps_run(d, &c, NULL, err);
+	if (r == 0)
+		r = snaps_pair(&c, "--session", of->session);
+	if (r < 0)
+		return r;
+	if (!of->after[0])
+		cli_error("session %.12s has no snapshot of its end: compared with what is there now; what you changed "
+			  "since is undone, too", of->session);
+	return given & 1U << O_DRY ? snaps_run(d, &c, NULL, err) : snaps_restore(d, &c, &act, err);
 }
 
 int cmd_undo(int argc, char **argv)
@@ -95,8 +103,10 @@ int cmd_undo(int argc, char **argv)
 	r = cli_dirs_init(&dirs, &err);
 	if (r == 0)
 		r = snaps_words(&dirs, argc - at, argv + at, &w, &err);
+	if (r == 0 && w.n_of > 1)
+		r = snaps_word(&call, "--heads");
 	for (size_t i = 0; r == 0 && i < w.n_of; i++) {
-		r = one(&dirs, &w, i, call, (given & 1U << O_DRY) != 0, &err);
+		r = one(&dirs, &w, i, call, given, &err);
 		if (r > 0) {
 			status = r;
 			r = 0;

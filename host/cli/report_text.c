@@ -1,6 +1,9 @@
 /* A report for people: as text, as Markdown, in short. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/text.h"
 #include "plan_show.h"
 #include "report.h"
@@ -11,6 +14,7 @@
 struct out {
 	FILE *to;
 	bool md;
+	bool several; /* folders: paths are told with theirs */
 };
 
 static const char *str(const json_t *o, const char *key)
@@ -120,8 +124,12 @@ static void command(const struct out *o, const json_t *e)
 
 static void change(const struct out *o, const json_t *e)
 {
+	sb_autofree char *path = NULL;
+
 	(void)fprintf(o->to, "%.1s ", str(e, "status"));
-	value(o, str(e, "path"));
+	if (o->several && asprintf(&path, "%s/%s", str(e, "source"), str(e, "path")) < 0)
+		path = NULL;
+	value(o, path ? path : str(e, "path"));
 	if (json_object_get(e, "guarded")) {
 		(void)fputs("  guarded: ", o->to);
 		plan_put(o->to, str(e, "guarded"));
@@ -293,8 +301,12 @@ static void audit(const struct out *o, const json_t *doc)
 	head_line(o, str(a, "head"));
 }
 
-static void render(const struct out *o, const json_t *doc)
+static void render(FILE *to, bool md, const json_t *doc)
 {
+	const json_t *folders = json_object_get(json_object_get(doc, "session"), "snapshots");
+	const struct out out = { to, md, json_array_size(folders) > 1 };
+	const struct out *o = &out;
+
 	head(o, doc);
 	files(o, doc);
 	list(o, doc, "network", "Network", destination);
@@ -310,14 +322,10 @@ static void render(const struct out *o, const json_t *doc)
 
 void report_text(FILE *to, const json_t *doc)
 {
-	const struct out o = { to, false };
-
-	render(&o, doc);
+	render(to, false, doc);
 }
 
 void report_markdown(FILE *to, const json_t *doc)
 {
-	const struct out o = { to, true };
-
-	render(&o, doc);
+	render(to, true, doc);
 }

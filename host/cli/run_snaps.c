@@ -139,6 +139,20 @@ static void give_up(struct run *r, int code, const char *text)
 	sb_loop_stop(r->loop, code);
 }
 
+static void remember(struct run *r)
+{
+	const struct run_snaps *s = r->snaps;
+	struct sb_err err = { 0 };
+
+	for (size_t i = 0; r->memory && i < s->n; i++)
+		if (s->v[i].before[0] &&
+		    session_record_snapshot(r->memory, r->plan->session, s->v[i].mount->host, s->v[i].before,
+					    s->v[i].after, &err) < 0) {
+			launch_say(r, err.text);
+			return;
+		}
+}
+
 static void on_answer(struct sb_io *io, uint32_t events)
 {
 	struct run *r = io->owner;
@@ -157,6 +171,7 @@ static void on_answer(struct sb_io *io, uint32_t events)
 	if (++s->answered < s->n)
 		return;
 	sb_io_del(&s->io);
+	remember(r); /* it may be killed, and can be undone then */
 	if (sb_ipc_send(r->sock, SB_IPC_GO, NULL, 0, NULL, 0) < 0)
 		sb_debug("the monitor is gone");
 }
@@ -249,6 +264,20 @@ int run_snaps_begin(struct run *r, struct sb_err *err)
 
 /* --- afterwards --- */
 
+/* Return: 0; -errno: it ended, or could not take it; *@m has the text. */
+static int after_one(struct run *r, size_t i, struct snap_msg_done *m)
+{
+	int k = ask(r, SNAP_OP_AFTER, i);
+
+	while (k == 0)
+		k = answer(r->snaps, 0, m);
+	if (k < 0)
+		return k;
+	if (m->code == 0)
+		sb_hex_write(m->id, sizeof(m->id), r->snaps->v[i].after);
+	return 0;
+}
+
 static void after(struct run *r)
 {
 	struct run_snaps *s = r->snaps;
@@ -256,10 +285,8 @@ static void after(struct run *r)
 	for (size_t i = 0; i < s->n; i++) {
 		struct snap_msg_done m = { 0 };
 		char text[700];
-		int k = ask(r, SNAP_OP_AFTER, i);
+		int k = after_one(r, i, &m);
 
-		while (k == 0)
-			k = answer(s, 0, &m);
 		if (k < 0 || m.code < 0) {
 			(void)snprintf(text, sizeof(text), "no snapshot after the session: %.400s; undo works, but "
 				       "cannot tell your later changes from the session's",
@@ -269,7 +296,6 @@ static void after(struct run *r)
 				return;
 			continue;
 		}
-		sb_hex_write(m.id, sizeof(m.id), s->v[i].after);
 		s->v[i].guarded = m.guarded;
 		s->guarded += m.guarded;
 		s->added += m.added;
@@ -278,18 +304,14 @@ static void after(struct run *r)
 	}
 }
 
-static void remember(struct run *r)
+void run_snaps_again(struct run *r, size_t i)
 {
-	const struct run_snaps *s = r->snaps;
-	struct sb_err err = { 0 };
+	struct snap_msg_done m = { 0 };
 
-	for (size_t i = 0; r->memory && i < s->n; i++)
-		if (s->v[i].before[0] &&
-		    session_record_snapshot(r->memory, r->plan->session, s->v[i].mount->host, s->v[i].before,
-					    s->v[i].after, &err) < 0) {
-			launch_say(r, err.text);
-			return;
-		}
+	if (after_one(r, i, &m) < 0 || m.code < 0)
+		launch_say(r, "no snapshot after the quarantine: diff and report show what is in it, too");
+	else
+		remember(r);
 }
 
 void run_snaps_end(struct run *r)

@@ -29,5 +29,7 @@ struct run_snaps {
 
 /* Show what was changed among the guarded paths, and do as guarded_paths.changed says. */
 void run_snaps_review(struct run *r);
+/* What folder @i is like now counts as what the session left. */
+void run_snaps_again(struct run *r, size_t i);
 
 #endif

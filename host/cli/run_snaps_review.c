@@ -54,8 +54,10 @@ static bool asked(const struct run *r)
 	return n > 0 && (line[0] == 'y' || line[0] == 'Y');
 }
 
-static int put_back(struct run *r, const struct run_snap *v, struct sb_err *err)
+static int put_back(struct run *r, const struct run_snap *v, const char *session, struct sb_err *err)
 {
+	const struct snaps_act act = { .action = "quarantine", .subject = v->mount->host, .snapshot = v->before,
+				       .session = session };
 	sb_autofd int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	struct snaps_call c;
 	int k;
@@ -73,7 +75,7 @@ static int put_back(struct run *r, const struct run_snap *v, struct sb_err *err)
 	c.trees = &v->fd;
 	c.n_trees = 1;
 	c.out = null;
-	return snaps_run(&r->dirs, &c, NULL, err);
+	return snaps_restore(&r->dirs, &c, &act, err);
 }
 
 static void quarantine(struct run *r)
@@ -86,23 +88,25 @@ static void quarantine(struct run *r)
 	for (size_t i = 0; i < s->n; i++) {
 		const struct run_snap *v = &s->v[i];
 		struct sb_err err = { 0 };
+		char made[sizeof(v->after)];
 		int k;
 
+		memcpy(made, v->after, sizeof(made));
 		if (v->guarded == 0)
 			continue;
 		k = v->after[0] ? 0 : -ENOENT;
 		if (k == 0)
-			k = snaps_note(&r->dirs, "quarantine", v->mount->host, v->before, hex, &err);
-		if (k == 0)
-			k = put_back(r, v, &err);
+			k = put_back(r, v, hex, &err);
 		if (k == 0)
 			(void)snprintf(text, sizeof(text), "they are in quarantine: the folder has them as they were "
 				       "before; sendbox snapshot restore %.12s PATH brings back what the session "
-				       "made", v->after);
+				       "made", made);
 		else
 			(void)snprintf(text, sizeof(text), "quarantine: not all of them could be put back (%.300s); "
 				       "see sendbox diff --guarded", err.text[0] ? err.text : "see above");
 		launch_say(r, text);
+		if (k >= 0)
+			run_snaps_again(r, i);
 	}
 }
 

@@ -33,10 +33,27 @@ SB_MUST_CHECK int snaps_run(const struct cli_dirs *d, const struct snaps_call *c
 /* A folder that may be captured: not one that holds our state, or lies in it. @real: PATH_MAX bytes.
  * Return: descriptor; -errno with the text. */
 SB_MUST_CHECK int snaps_tree(const struct cli_dirs *d, const char *path, char *real, struct sb_err *err);
-/* A record of the audit log, before it is done: "undo", "restore", "quarantine", "remove" of @subject, from
+/* A record of the audit log, before it is done: "remove", "prune" of @subject,
  * snapshot @id (or NULL). @session: hex, or NULL. Without it nothing is done. Return: 0; -errno with the text. */
 SB_MUST_CHECK int snaps_note(const struct cli_dirs *d, const char *action, const char *subject, const char *id,
 			     const char *session, struct sb_err *err);
+/* What is to be put on record of a restore. */
+struct snaps_act {
+	const char *action;   /* "undo", "restore", "quarantine" */
+	const char *subject;  /* the folder */
+	const char *snapshot; /* that is put back */
+	const char *session;  /* hex, or NULL */
+	char *const *paths;   /* those alone; NULL: everything */
+	size_t n_paths;
+	bool force;
+};
+/*
+ * snaps_restore - a restore that is on record before it changes anything, and again with what came of it
+ * @c: "restore", with its tree. When there is nothing to do, nothing is recorded.
+ * Return: its exit status; -errno with the text.
+ */
+SB_MUST_CHECK int snaps_restore(const struct cli_dirs *d, struct snaps_call *c, const struct snaps_act *a,
+				struct sb_err *err);
 /* Text that a session may have chosen goes to a terminal: the program escapes it then. */
 bool snaps_to_terminal(void);
 

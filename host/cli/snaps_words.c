@@ -52,6 +52,22 @@ static bool is_session(const char *word)
 	return n >= 4 && n <= 32 && strspn(word, "0123456789abcdef") == n;
 }
 
+/* Each path must lie in a folder that the session could write to. */
+static int in_some(const struct snaps_words *w, char **argv, struct sb_err *err)
+{
+	for (size_t k = 0; k < w->n; k++) {
+		bool in = false;
+
+		for (size_t i = 0; i < w->n_of; i++)
+			in = in || sb_path_within(w->paths[k], w->of[i].path);
+		if (!in)
+			return sb_err_set(err, -EINVAL, "\"%.200s\": neither a session nor a path of session %.12s, "
+					  "which could write to %.200s%s", argv[k], w->of[0].session,
+					  w->of[0].path, w->n_of > 1 ? " and others" : "");
+	}
+	return 0;
+}
+
 int snaps_words(const struct cli_dirs *d, int argc, char **argv, struct snaps_words *ret, struct sb_err *err)
 {
 	char here[PATH_MAX];
@@ -74,7 +90,7 @@ int snaps_words(const struct cli_dirs *d, int argc, char **argv, struct snaps_wo
 		r = sb_err_set(err, -errno, "the current folder: %s", strerror(errno));
 	if (r == 0)
 		r = snaps_session(d, ret->session, ret->session ? NULL : here, &ret->of, &ret->n_of, err);
-	return r;
+	return r < 0 ? r : in_some(ret, argv, err);
 }
 
 void snaps_words_done(struct snaps_words *w)

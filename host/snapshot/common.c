@@ -1,10 +1,13 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base64.h"
+#include "base/fd.h"
 #include "base/num.h"
 #include "crypto/digest.h"
-#include "snapshot.h"
+#include "restore_i.h"
 
 void snap_tree_init(struct snap_tree *t, int fd, const char *path)
 {
@@ -171,4 +174,36 @@ void snap_text(const uint8_t *p, size_t len, char *out, size_t cap)
 		}
 	}
 	out[at] = '\0';
+}
+
+int snap_json_path(json_t *o, const char *key, const char *path)
+{
+	char text[SB_SNAP_PATH_MAX * 4 + 8];
+	json_t *v = json_string(path);
+	char more[40];
+
+	if (v)
+		return json_object_set_new(o, key, v) < 0 ? -ENOMEM : 0;
+	/* bytes that are no text: as text for people, and as they are */
+	snap_text((const uint8_t *)path, strlen(path), text, sizeof(text));
+	(void)snprintf(more, sizeof(more), "%.20s_base64", key);
+	if (json_object_set_new(o, key, json_string(text)) < 0)
+		return -ENOMEM;
+	sb_base64_write((const uint8_t *)path, strlen(path), text);
+	return json_object_set_new(o, more, json_string(text)) < 0 ? -ENOMEM : 0;
+}
+
+int snap_put_json(FILE *out, json_t *o, const char *source)
+{
+	if (snap_json_path(o, "source", source) < 0 || json_dumpf(o, out, JSON_COMPACT | JSON_ENSURE_ASCII) < 0 ||
+	    fputc('\n', out) == EOF)
+		return -EIO;
+	return 0;
+}
+
+int snap_there(int root, const char *path)
+{
+	sb_autofd int fd = snap_open_beneath(root, *path ? path : ".", O_PATH | O_NOFOLLOW);
+
+	return fd >= 0 || fd == -EACCES ? 0 : fd == -ENOTDIR || fd == -ELOOP || fd == -EXDEV ? -ENOENT : fd;
 }

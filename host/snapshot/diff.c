@@ -115,6 +115,8 @@ static int on_change(void *arg, const struct snap_at *at)
 			    (!at->v[0] && at->v[1]->kind == SB_SNAP_DIR)
 		    ? SB_GUARDED_NO
 		    : sb_guarded(at->path);
+	if (l->c && l->guarded_only && g == SB_GUARDED_NO)
+		return 0;
 	l->counts.added += st == SNAP_ADDED;
 	l->counts.deleted += st == SNAP_DELETED;
 	l->counts.modified += st != SNAP_ADDED && st != SNAP_DELETED;
@@ -248,6 +250,10 @@ static void show_name(const struct snap_diff_conf *c, const struct change *v, co
 	char what[200];
 	bool dir = (v->has[1] ? &v->e[1] : &v->e[0])->kind == SB_SNAP_DIR;
 
+	if (c->names) {
+		(void)fprintf(c->out, "%c %s%s\n", (char)v->st, text, dir ? "/" : "");
+		return;
+	}
 	describe(v, what, sizeof(what));
 	(void)fprintf(c->out, "%c %s%s%s", (char)v->st, text, dir ? "/" : "", what);
 	if (v->g != SB_GUARDED_NO)
@@ -287,11 +293,10 @@ static int show_json(const struct snap_diff_conf *c, const struct change *v, con
 
 	if (r < 0)
 		return r;
-	o = json_pack("{s:s, s:s, s:s}", "path", text, "status", status, "kind",
-		      kind_text(v->has[1] ? &v->e[1] : &v->e[0]));
+	o = json_pack("{s:s, s:s}", "status", status, "kind", kind_text(v->has[1] ? &v->e[1] : &v->e[0]));
 	if (!o)
 		return -ENOMEM;
-	r = 0;
+	r = snap_json_path(o, "path", v->path);
 	if (v->g != SB_GUARDED_NO)
 		r |= json_object_set_new(o, "guarded", json_string(sb_guarded_text(v->g)));
 	for (int i = 0; i < 2; i++)
@@ -306,7 +311,7 @@ static int show_json(const struct snap_diff_conf *c, const struct change *v, con
 		r |= json_object_set_new(o, "removed", json_integer((json_int_t)n.removed));
 	}
 	if (r == 0)
-		r = json_dumpf(o, c->out, JSON_COMPACT) == 0 && fputc('\n', c->out) != EOF ? 0 : -EIO;
+		r = snap_put_json(c->out, o, c->source);
 	json_decref(o);
 	return r != 0 ? -EIO : 0;
 }
@@ -343,7 +348,7 @@ static void show_rules(const struct snap_diff_conf *c, const struct sb_snap_mani
 	const struct sb_snap_manifest *m = b->n_excludes > 0 ? b : a;
 	char text[1100];
 
-	if (m->n_excludes == 0 || c->json)
+	if (m->n_excludes == 0 || c->json || c->names)
 		return;
 	(void)fprintf(c->out, "not looked at, by rules of the configuration:");
 	for (uint32_t i = 0; i < m->n_excludes; i++) {
@@ -353,26 +358,33 @@ static void show_rules(const struct snap_diff_conf *c, const struct sb_snap_mani
 	(void)fprintf(c->out, " (%llu places)\n", (unsigned long long)m->counts.excluded);
 }
 
-int snap_diff(const struct snap_diff_conf *c, const struct sb_snap_manifest *a,
+int snap_diff(const struct snap_diff_conf *conf, const struct sb_snap_manifest *a,
 	      const struct sb_snap_manifest *b, struct snap_diff_counts *ret, struct sb_err *err)
 {
+	char source[SB_SNAP_PATH_MAX + 1];
+	struct snap_diff_conf with = *conf;
+	const struct snap_diff_conf *c = &with;
 	struct changes l = { .c = c, .keep = c->out != NULL, .guarded_only = c->guarded };
 	char text[2000];
+	const bool words = c->out && !c->json && !c->names;
+	const size_t len = SB_MIN(b->path.len, (size_t)SB_SNAP_PATH_MAX);
 	int r = collect(c->store, a, b, &l, err);
 
-	if (r == 0 && c->out && c->heads && !c->json && l.n > 0) {
+	memcpy(source, b->path.p, len);
+	source[len] = '\0';
+	with.source = source;
+	if (r == 0 && words && c->heads && l.n > 0) {
 		snap_text(b->path.p, b->path.len, text, sizeof(text));
 		(void)fprintf(c->out, "%s:\n", text);
 	}
-	if (r == 0 && l.counts.guarded > 0 && c->out && !c->json)
+	if (r == 0 && l.counts.guarded > 0 && words)
 		(void)fprintf(c->out, "guarded paths (%llu), look at these first:\n",
 			      (unsigned long long)l.counts.guarded);
 	for (int pass = 0; r == 0 && pass < 2; pass++) {
 		for (size_t i = 0; r == 0 && i < l.n; i++)
 			if ((l.v[i].g != SB_GUARDED_NO) == (pass == 0))
 				r = show(c, &l.v[i]);
-		if (pass == 0 && r == 0 && l.counts.guarded > 0 && l.counts.guarded < l.n && c->out &&
-		    !c->json)
+		if (pass == 0 && r == 0 && l.counts.guarded > 0 && l.counts.guarded < l.n && words)
 			(void)fprintf(c->out, "others:\n");
 	}
 	if (r == 0 && c->out)

@@ -26,7 +26,8 @@ struct snap_request {
 	char label[64]; /* NUL-terminated */
 };
 
-enum snap_msg_type { SNAP_MSG_NONE = 0, SNAP_MSG_GUARDED = 1, SNAP_MSG_DONE = 2 };
+enum snap_msg_type { SNAP_MSG_NONE = 0, SNAP_MSG_GUARDED = 1, SNAP_MSG_DONE = 2, SNAP_MSG_PLAN = 3,
+		     SNAP_MSG_END = 4 };
 struct snap_msg_guarded { /* any number before DONE of an AFTER */
 	uint32_t type;
 	uint32_t status;   /* enum snap_status */
@@ -48,6 +49,26 @@ struct snap_msg_done {
 	uint64_t guarded;
 	uint64_t unreadable;
 	char text[512];
+};
+
+/* restore --ask: what would be done; the answer is a uint32_t, 1 = do it. Not sent when nothing would. */
+struct snap_msg_plan {
+	uint32_t type;
+	uint32_t pad;
+	uint8_t saved[32]; /* snapshot of what is there */
+	uint64_t restore; /* of what is in closed folders nothing is known yet */
+	uint64_t remove;
+	uint64_t conflicts;
+	uint64_t yours;
+};
+struct snap_msg_end { /* after a plan, when it could be carried out */
+	uint32_t type;
+	uint32_t pad;
+	uint64_t restored;
+	uint64_t removed;
+	uint64_t conflicts;
+	uint64_t yours;
+	uint64_t failed;
 };
 
 #endif

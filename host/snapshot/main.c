@@ -5,10 +5,12 @@
  * attributes. It has the store and the trees, nothing else, and may write to a tree only to restore.
  */
 #include <errno.h>
+#include <jansson.h>
 #include <linux/capability.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,7 +36,7 @@ struct args {
 	size_t n_only;
 	uint64_t keep;
 	uint64_t before_s;
-	bool json, stat, names, guarded, escape, heads, force, dry, sync, no_cache, go_on, back;
+	bool json, stat, names, guarded, escape, heads, force, dry, sync, ask, no_cache, go_on, back;
 };
 
 struct flag {
@@ -44,7 +46,7 @@ struct flag {
 #define FLAG(n) { "--" #n, offsetof(struct args, n) }
 static const struct flag flags[] = {
 	FLAG(json), FLAG(stat), FLAG(names), FLAG(guarded), FLAG(escape), FLAG(heads), FLAG(force),
-	FLAG(dry), FLAG(sync), { "--no-cache", offsetof(struct args, no_cache) },
+	FLAG(dry), FLAG(sync), FLAG(ask), { "--no-cache", offsetof(struct args, no_cache) },
 	{ "--continue", offsetof(struct args, go_on) }, { "--abort", offsetof(struct args, back) },
 };
 
@@ -189,6 +191,11 @@ static int both(struct run *r, struct snap_loaded *a, struct snap_loaded *b, str
 		k = snap_find(r->store, r->a->from, from, err);
 		if (k == 0 && r->a->to)
 			k = snap_find(r->store, r->a->to, to, err);
+		if (k == -ENOENT && r->a->session) {
+			*err = (struct sb_err){ 0 };
+			k = sb_err_set(err, k, "the snapshots of session %.12s are not there any more: somebody "
+				       "removed them, with snapshot rm or prune", r->a->session);
+		}
 	} else {
 		k = snap_session(r->store, r->a->session, r->a->session_path, from, to, err);
 	}
@@ -229,6 +236,26 @@ static int same_rules(struct args *a, const struct sb_snap_manifest *m, struct s
 	return 0;
 }
 
+/* Each path that was named must be known to somebody: a mistyped one is not "nothing to do". */
+static int known(struct run *r, const struct snap_loaded *x, const struct snap_loaded *y, struct sb_err *err)
+{
+	for (size_t i = 0; x->bytes && i < r->a->n_only; i++) {
+		const char *path = r->a->only[i];
+		struct sb_snap_entry e;
+		int k = snap_lookup(r->store, &x->m, path, &e);
+
+		if (k == -ENOENT && y->bytes)
+			k = snap_lookup(r->store, &y->m, path, &e);
+		if (k == -ENOENT && r->a->n_paths > 0)
+			k = snap_there(r->tree.fd, path);
+		if (k == -ENOENT)
+			return sb_err_set(err, k, "\"%.200s\": neither a session nor a path of it", path);
+		if (k < 0)
+			return sb_err_set(err, k, "\"%.200s\": %s", path, strerror(-k));
+	}
+	return 0;
+}
+
 static int do_diff(struct run *r, struct sb_err *err)
 {
 	struct args *a = r->a;
@@ -242,11 +269,13 @@ static int do_diff(struct run *r, struct sb_err *err)
 
 	if (k == 0)
 		k = same_rules(a, &x.m, err);
+	if (k == 0)
+		k = known(r, &x, &y, err);
 	if (k == 0 && !y.bytes)
 		k = now(r, &y, err);
 	if (k == 0)
 		k = snap_diff(&c, &x.m, &y.m, &n, err);
-	if (k == 0 && !a->json)
+	if (k == 0 && !a->json && !a->names)
 		printf("%llu added, %llu changed, %llu deleted\n", (unsigned long long)n.added,
 		       (unsigned long long)n.modified, (unsigned long long)n.deleted);
 	snap_loaded_done(&x);
@@ -254,29 +283,53 @@ static int do_diff(struct run *r, struct sb_err *err)
 	return k;
 }
 
+static void tell_json(const struct args *a, const struct snap_restored *res, const char *saved)
+{
+	json_t *o = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:b}", "event", "end", "restored",
+			      (json_int_t)res->restored, "removed", (json_int_t)res->removed, "conflicts",
+			      (json_int_t)res->conflicts, "yours", (json_int_t)res->theirs, "failed",
+			      (json_int_t)res->failed, "dry_run", a->dry);
+
+	if (o && saved[0])
+		(void)json_object_set_new(o, "saved", json_string(saved));
+	if (o)
+		(void)snap_put_json(stdout, o, a->paths[0]);
+	json_decref(o);
+}
+
 static void tell_restored(const struct args *a, const struct snap_restored *res)
 {
-	char hex[SB_PACK_NAME];
+	const char *would = a->dry ? "would be " : "";
+	char hex[SB_PACK_NAME] = "";
 
-	sb_hex_write(res->saved, SB_SNAP_HASH, hex);
+	if (snap_is_set(res->saved))
+		sb_hex_write(res->saved, SB_SNAP_HASH, hex);
 	if (a->json) {
-		printf("{\"event\":\"end\",\"restored\":%llu,\"removed\":%llu,\"conflicts\":%llu,"
-		       "\"yours\":%llu,\"failed\":%llu,\"saved\":\"%s\"}\n",
-		       (unsigned long long)res->restored, (unsigned long long)res->removed,
-		       (unsigned long long)res->conflicts, (unsigned long long)res->theirs,
-		       (unsigned long long)res->failed, hex);
+		tell_json(a, res, hex);
 		return;
 	}
-	printf("%llu restored, %llu removed", (unsigned long long)res->restored,
-	       (unsigned long long)res->removed);
-	if (res->conflicts + res->theirs > 0)
-		printf(", %llu left alone because you changed them (--force puts them back, too)",
-		       (unsigned long long)(res->conflicts + res->theirs));
+	printf("%llu %srestored, %llu %sremoved", (unsigned long long)res->restored, would,
+	       (unsigned long long)res->removed, would);
+	if (res->conflicts > 0)
+		printf(", %llu left alone because you changed them, too (--force puts them back)",
+		       (unsigned long long)res->conflicts);
+	if (res->theirs > 0)
+		printf(", %llu of yours left alone", (unsigned long long)res->theirs);
 	if (res->failed > 0)
-		printf(", %llu failed", (unsigned long long)res->failed);
-	if (!a->dry)
+		printf(", %llu %sfailed", (unsigned long long)res->failed, a->dry ? "would have " : "");
+	if (hex[0])
 		printf("; what was there is snapshot %.12s", hex);
 	(void)putchar('\n');
+}
+
+static void tell_asker(const struct snap_restore *c, const struct snap_restored *res)
+{
+	const struct snap_msg_end m = { .type = SNAP_MSG_END, .restored = res->restored,
+					.removed = res->removed, .conflicts = res->conflicts,
+					.yours = res->theirs, .failed = res->failed };
+
+	if (c->ask >= 0 && send(c->ask, &m, sizeof(m), MSG_NOSIGNAL) < 0)
+		sb_debug("nobody listens any more");
 }
 
 static int do_restore(struct run *r, struct sb_err *err)
@@ -284,10 +337,12 @@ static int do_restore(struct run *r, struct sb_err *err)
 	struct args *a = r->a;
 	struct snap_loaded x = { 0 };
 	struct snap_loaded y = { 0 };
+	char head[SB_SNAP_PATH_MAX * 4 + 8];
 	struct snap_restored res;
 	struct snap_restore c = { .store = r->store, .tree = &r->tree, .rules = &a->rules,
 				  .paths = a->n_only ? a->only : NULL, .force = a->force, .dry = a->dry,
 				  .guarded = a->guarded, .json = a->json, .out = stdout,
+				  .ask = a->ask ? SNAP_SOCK_FD : -1,
 				  .going_on = a->go_on ? SNAP_GO_FINISH : a->back ? SNAP_GO_BACK : SNAP_GO_START };
 	int k = c.going_on == SNAP_GO_START ? both(r, &x, &y, err) : 0;
 
@@ -296,12 +351,20 @@ static int do_restore(struct run *r, struct sb_err *err)
 	if (k == 0 && x.bytes)
 		k = same_rules(a, &x.m, err);
 	if (k == 0)
-		k = snap_restore(&c, &res, err);
+		k = known(r, &x, &y, err);
+	if (k == 0 && a->heads && !a->json) {
+		snap_text((const uint8_t *)a->paths[0], strlen(a->paths[0]), head, sizeof(head));
+		printf("%s:\n", head);
+	}
 	if (k == 0)
+		k = snap_restore(&c, &res, err);
+	if (k == 0) {
 		tell_restored(a, &res);
+		tell_asker(&c, &res);
+	}
 	snap_loaded_done(&x);
 	snap_loaded_done(&y);
-	return k < 0 ? k : res.conflicts + res.failed > 0;
+	return k < 0 ? k : res.conflicts + res.theirs + res.failed > 0;
 }
 
 static int do_verify(struct run *r, struct sb_err *err)
@@ -337,7 +400,7 @@ static int do_gc(struct run *r, struct sb_err *err)
 	int k = 0;
 
 	if (strcmp(r->a->verb, "prune") == 0)
-		k = snap_prune(r->store, r->a->keep, r->a->before_s * 1000000000U, &n, err);
+		k = snap_prune(r->store, r->a->keep, r->a->before_s * 1000000000U, r->a->only, &n, err);
 	if (k == 0 && strcmp(r->a->verb, "rm") == 0)
 		k = do_rm(r, err);
 	if (k == 0)

@@ -7,7 +7,8 @@
  *   e = t, n differs    the user changed it afterwards, the session did not: left alone, told
  *   all three differ    both changed it: a conflict, told, left alone
  *
- * With --force the last two are put back as well. What the rules leave out is never touched.
+ * With --force the last one is put back as well. What the rules leave out is never touched, and a folder
+ * that holds something that is left alone stays.
  */
 #include <errno.h>
 #include <string.h>
@@ -70,6 +71,13 @@ static bool left_out(const struct sb_snap_entry *e)
 
 enum verdict { GO = 0, LEAVE };
 
+static void tell_theirs(const struct plan *p, const char *path, bool there)
+{
+	p->res->theirs++;
+	snap_tell(p->c, "yours", path, there ? "you changed it after the session, which did not"
+					     : "you removed it after the session");
+}
+
 static enum verdict judge(struct plan *p, const struct snap_at *at)
 {
 	const struct sb_snap_entry *n = at->v[0];
@@ -86,21 +94,21 @@ static enum verdict judge(struct plan *p, const struct snap_at *at)
 	if (p->blind[0] && strncmp(p->blind, at->path, strlen(p->blind)) == 0 &&
 	    at->path[strlen(p->blind)] == '/')
 		return GO;
-	if (!p->with_expect || p->c->force || alike(n, t) || alike(n, e))
+	if (!p->with_expect || alike(n, t) || alike(n, e))
 		return GO;
 	/* what an interrupted one did: it removes before it makes, and opens folders */
 	if (p->resume && (!n || (n->kind == SB_SNAP_DIR && t && t->kind == SB_SNAP_DIR)))
 		return GO;
-	if (alike(e, t)) {
-		p->res->theirs++;
-		snap_tell(p->c, "yours", at->path, !n ? "you removed it after the session"
-						      : "you changed it after the session, which did not");
-	} else {
+	if (!alike(e, t) && p->c->force)
+		return GO;
+	if (!alike(e, t)) {
 		p->res->conflicts++;
 		snap_tell(p->c, "conflict", at->path,
 			  !n ? "changed by the session, removed by you afterwards"
 			     : "changed by the session, and again by you afterwards");
-	}
+	} else if (!p->c->force || !t || t->kind != SB_SNAP_DIR || (n && n->kind == SB_SNAP_DIR)) {
+		tell_theirs(p, at->path, n != NULL);
+	} /* else something of the session's may have to come back in it: plan_parents() */
 	return LEAVE;
 }
 
@@ -109,6 +117,8 @@ static int need(struct op *o, const struct sb_snap_entry *now)
 {
 	if (!o)
 		return -ENOMEM;
+	/* a folder whose times alone differ is set right, and not worth a word */
+	o->silent = (o->kind == OP_DIR || o->kind == OP_DIR_META) && now && alike(now, &o->e);
 	o->now_kind = now ? now->kind : SB_SNAP_NONE;
 	if (now) {
 		o->now_s = now->mtime_s;
@@ -129,6 +139,25 @@ static int plan_other(struct plan *p, const struct snap_at *at)
 						? "it could not be read when the snapshot was taken"
 						: "sockets, FIFOs and devices are listed, not kept");
 	return 1;
+}
+
+/* It stays, and the folders that it is in; or, with --force, comes back for what the session changed in it. */
+static int leave(struct plan *p, const struct snap_at *at)
+{
+	const struct sb_snap_entry *n = at->v[0];
+	const struct sb_snap_entry *t = at->v[1];
+	int r = 0;
+
+	if (left_out(n) || left_out(t))
+		return n && !snap_plan_add(p, OP_LEFT, at->path, NULL) ? -ENOMEM : 1;
+	if (p->c->force && t && t->kind == SB_SNAP_DIR && (!n || n->kind != SB_SNAP_DIR) &&
+	    alike(at->v[2], t)) {
+		r = need(snap_plan_add(p, OP_NONE, at->path, t), n);
+		if (r == 0)
+			p->v[p->n - 1].theirs = true;
+		return r;
+	}
+	return n && !snap_plan_add(p, OP_LEFT, at->path, NULL) ? -ENOMEM : 0;
 }
 
 static int on_path(void *arg, const struct snap_at *at)
@@ -153,7 +182,7 @@ static int on_path(void *arg, const struct snap_at *at)
 		return left_out(n) || left_out(t) ? 1 : 0;
 	}
 	if (judge(p, at) == LEAVE)
-		return left_out(n) || left_out(t) ? 1 : 0;
+		return leave(p, at);
 	if (t && t->kind == SB_SNAP_OTHER)
 		return plan_other(p, at);
 	if (!t)
@@ -385,28 +414,71 @@ static int plan_links(struct plan *p, const struct sb_snap_manifest *now,
 	return r;
 }
 
+static bool within(const char *path, const char *dir)
+{
+	const size_t n = strlen(dir);
+
+	return strncmp(path, dir, n) == 0 && path[n] == '/';
+}
+
 /* Folders that are not wanted themselves come back when something in them does. */
 static int plan_parents(struct plan *p)
 {
 	const char *last = "";
 
 	for (size_t i = p->n; i > 0; i--) {
-		struct op *o = &p->v[i - 1];
-		size_t len = strlen(o->path);
+		const struct op o = p->v[i - 1];
+		struct op *more;
 
-		if (o->kind == OP_NONE && strncmp(last, o->path, len) == 0 && last[len] == '/') {
-			struct sb_snap_entry e = o->e;
-			char *path = o->path;
-
-			o->kind = OP_DIR;
-			last = path;
-			if (!snap_plan_add(p, OP_DIR_META, path, &e))
+		if (o.kind == OP_NONE && within(last, o.path)) {
+			p->v[i - 1].kind = OP_DIR;
+			last = o.path;
+			if (!snap_plan_add(p, OP_DIR_META, o.path, &o.e))
 				return -ENOMEM;
-		} else if (o->kind != OP_NONE && o->kind != OP_REMOVE) {
-			last = o->path;
+			if (!o.theirs || o.now_kind == SB_SNAP_NONE)
+				continue;
+			more = snap_plan_add(p, OP_REMOVE, o.path, NULL);
+			if (!more)
+				return -ENOMEM;
+			more->now_kind = o.now_kind;
+			more->now_s = o.now_s;
+			more->now_ns = o.now_ns;
+			more->now_size = o.now_size;
+		} else if (o.kind == OP_NONE && o.theirs) {
+			tell_theirs(p, o.path, o.now_kind != SB_SNAP_NONE);
+		} else if (o.kind != OP_NONE && o.kind != OP_REMOVE && o.kind != OP_LEFT) {
+			last = o.path;
 		}
 	}
 	return 0;
+}
+
+/* A folder that would go, and holds what is left alone, stays. What is in a folder follows it. */
+static void keep_full(struct plan *p)
+{
+	const char *left = "";
+
+	for (size_t i = p->n; i > 0; i--) {
+		struct op *o = &p->v[i - 1];
+
+		if (o->kind == OP_LEFT)
+			left = o->path;
+		if (o->kind != OP_REMOVE || !o->was_dir || !within(left, o->path))
+			continue;
+		o->kind = OP_LEFT;
+		p->res->theirs++;
+		snap_tell(p->c, "left", o->path, "it holds what is left alone");
+		for (size_t k = i; k < p->n && strcmp(p->v[k].path, o->path) == 0; k++)
+			p->v[k].kind = OP_LEFT; /* what should have come in its place */
+	}
+}
+
+bool snap_plan_any(const struct plan *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (p->v[i].kind != OP_NONE && p->v[i].kind != OP_LEFT && !p->v[i].silent)
+			return true;
+	return false;
 }
 
 int snap_plan_make(struct plan *p, const struct sb_snap_manifest *now,
@@ -419,6 +491,8 @@ int snap_plan_make(struct plan *p, const struct sb_snap_manifest *now,
 
 	p->with_expect = expect != NULL;
 	r = snap_walk(p->c->store, roots, on_path, p, err);
+	if (r == 0)
+		keep_full(p);
 	if (r == 0)
 		r = plan_links(p, now, target);
 	if (r == 0)

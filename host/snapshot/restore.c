@@ -16,11 +16,13 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/num.h"
+#include "helper.h"
 #include "restore_i.h"
 
 #define TMP_NAME ".sendbox-undo-"
@@ -44,10 +46,10 @@ void snap_tell(const struct snap_restore *c, const char *what, const char *path,
 	if (!c->out)
 		return;
 	if (c->json) {
-		json_t *o = json_pack("{s:s, s:s, s:s}", "event", what, "path", text, "text", why);
+		json_t *o = json_pack("{s:s, s:s}", "event", what, "text", why);
 
-		if (o && json_dumpf(o, c->out, JSON_COMPACT) == 0)
-			(void)fputc('\n', c->out);
+		if (o && snap_json_path(o, "path", path) == 0)
+			(void)snap_put_json(c->out, o, c->tree->path);
 		json_decref(o);
 		return;
 	}
@@ -160,7 +162,8 @@ static int capture_now(struct state *s, struct sb_err *err)
 	char hex[SB_PACK_NAME];
 	char label[SB_SNAP_LABEL_MAX];
 	struct snap_capture cap = { .store = s->c->store, .tree = s->c->tree, .rules = s->c->rules,
-				    .label = label, .role = SB_SNAP_ROLE_UNDO, .leftover = s->leftover };
+				    .label = label, .role = SB_SNAP_ROLE_UNDO, .leftover = s->leftover,
+				    .sync = !s->c->dry };
 	int r;
 
 	sb_hex_write(s->j.target, SB_SNAP_HASH, hex);
@@ -236,15 +239,25 @@ static const char *why_failed(int code)
 	}
 }
 
+/* What can be known of a step without taking it. */
+static int foresee(const struct state *s, const struct op *o)
+{
+	int r = o->kind == OP_FILE ? sb_snap_store_has(s->c->store, o->e.hash) : 1;
+
+	return r == 0 ? -ENODATA : r < 0 ? r : 0;
+}
+
 static void one(struct state *s, struct apply *a, const struct op *o, struct snap_restored *res)
 {
-	int r = s->c->dry ? 0 : snap_apply(a, o);
+	int r = s->c->dry ? foresee(s, o) : snap_apply(a, o);
 
 	if (r < 0) {
 		res->failed++;
-		snap_tell(s->c, "failed", o->path, why_failed(r));
+		snap_tell(s->c, s->c->dry ? "would fail" : "failed", o->path, why_failed(r));
 		return;
 	}
+	if (o->silent)
+		return;
 	if (o->kind == OP_REMOVE) {
 		res->removed++;
 		snap_tell(s->c, s->c->dry ? "would remove" : "removed", o->path, "");
@@ -295,7 +308,7 @@ static int apply_all(struct state *s, struct snap_restored *res, struct sb_err *
 	return r < 0 ? sb_err_set(err, r, "SHA-256: %s", strerror(-r)) : 0;
 }
 
-static bool is_set(const uint8_t id[SB_SNAP_HASH])
+bool snap_is_set(const uint8_t id[SB_SNAP_HASH])
 {
 	for (size_t i = 0; i < SB_SNAP_HASH; i++)
 		if (id[i] != 0)
@@ -307,7 +320,7 @@ static int load_both(struct state *s, struct sb_err *err)
 {
 	int r = snap_load(s->c->store, s->j.target, &s->target, err);
 
-	s->with_expect = r == 0 && is_set(s->j.expect);
+	s->with_expect = r == 0 && snap_is_set(s->j.expect);
 	if (s->with_expect)
 		r = snap_load(s->c->store, s->j.expect, &s->expect, err);
 	return r;
@@ -321,33 +334,101 @@ static int forget(struct state *s, const uint8_t *id)
 	return unlinkat(sb_snap_store_dir(s->c->store, SB_SNAP_MANIFESTS), hex, 0) < 0 ? -errno : 0;
 }
 
+static int make_plan(struct state *s, struct plan *p, struct sb_err *err)
+{
+	return snap_plan_make(p, &s->now.m, &s->target.m, s->with_expect ? &s->expect.m : NULL, err);
+}
+
+/* Who started this puts it on record first. */
+static int ask(const struct state *s, const struct plan *p, struct sb_err *err)
+{
+	struct snap_msg_plan m = { .type = SNAP_MSG_PLAN, .conflicts = p->res->conflicts,
+				   .yours = p->res->theirs };
+	uint32_t go = 0;
+
+	if (s->c->ask < 0)
+		return 0;
+	memcpy(m.saved, s->j.saved, sizeof(m.saved));
+	for (size_t i = 0; i < p->n; i++) {
+		const enum op_kind k = p->v[i].kind;
+
+		m.remove += k == OP_REMOVE;
+		m.restore += k != OP_REMOVE && k != OP_NONE && k != OP_LEFT && k != OP_DIR_META && !p->v[i].silent;
+	}
+	if (send(s->c->ask, &m, sizeof(m), MSG_NOSIGNAL) != (ssize_t)sizeof(m) ||
+	    recv(s->c->ask, &go, sizeof(go), 0) != (ssize_t)sizeof(go) || go != 1)
+		return sb_err_set(err, -ECANCELED, "nothing was changed");
+	return 0;
+}
+
+/* A look ahead, without a word, when there are closed folders: what is in them is known when they are open. */
+static int agree_blind(struct state *s, struct sb_err *err)
+{
+	struct snap_restored res = { 0 };
+	struct snap_restore quiet = *s->c;
+	struct plan p = { .c = &quiet, .resume = s->plan.resume, .res = &res };
+	int r;
+
+	quiet.out = NULL;
+	r = make_plan(s, &p, err);
+	if (r == 0)
+		r = ask(s, &p, err);
+	snap_plan_done(&p);
+	return r;
+}
+
+/* Return: 0: go on; 1: there is nothing to do. */
+static int agree(struct state *s, struct sb_err *err)
+{
+	const bool closed = !s->c->dry && s->cap.unreadable > 0;
+	int r = closed ? agree_blind(s, err) : make_plan(s, &s->plan, err);
+
+	if (r < 0 || closed || s->c->dry)
+		return r;
+	if (!s->j.there && !snap_plan_any(&s->plan))
+		return 1;
+	return ask(s, &s->plan, err);
+}
+
+static int act(struct state *s, struct snap_restored *ret, struct sb_err *err)
+{
+	const bool closed = s->cap.unreadable > 0;
+	int r = journal_write(s->c, &s->j, err);
+
+	if (r == 0 && closed)
+		r = open_closed(s, err);
+	if (r == 0 && closed)
+		r = make_plan(s, &s->plan, err);
+	if (r == 0)
+		r = apply_all(s, ret, err);
+	if (r == 0 && unlinkat(sb_snap_store_dir(s->c->store, SB_SNAP_UNDO), s->c->tree->key, 0) < 0)
+		r = sb_err_set(err, -errno, "undo: journal: %s", strerror(errno));
+	return r;
+}
+
 static int run(struct state *s, struct snap_restored *ret, struct sb_err *err)
 {
-	bool resumed = s->j.there;
 	int r = load_both(s, err);
 
 	if (r == 0)
 		r = capture_now(s, err);
-	if (r == 0 && !resumed)
+	if (r < 0)
+		return r;
+	if (!s->j.there)
 		memcpy(s->j.saved, s->cap.id, SB_SNAP_HASH);
 	memcpy(ret->saved, s->j.saved, SB_SNAP_HASH);
-	if (r == 0 && !s->c->dry) {
-		r = journal_write(s->c, &s->j, err);
-		if (r == 0)
-			r = open_closed(s, err);
-	}
 	s->plan.c = s->c;
-	s->plan.resume = resumed;
+	s->plan.resume = s->j.there;
 	s->plan.res = ret;
-	if (r == 0)
-		r = snap_plan_make(&s->plan, &s->now.m, &s->target.m, s->with_expect ? &s->expect.m : NULL, err);
+	r = agree(s, err);
+	if (r == 0 && !s->c->dry)
+		return act(s, ret, err);
 	if (r == 0)
 		r = apply_all(s, ret, err);
-	if (s->c->dry && r == 0)
-		return forget(s, s->cap.id);
-	if (r == 0 && unlinkat(sb_snap_store_dir(s->c->store, SB_SNAP_UNDO), s->c->tree->key, 0) < 0)
-		r = sb_err_set(err, -errno, "undo: journal: %s", strerror(errno));
-	return r;
+	memset(ret->saved, 0, sizeof(ret->saved)); /* of nothing that was done */
+	if (!s->j.there || r >= 0)
+		(void)forget(s, s->cap.id);
+	return r < 0 ? r : 0;
 }
 
 int snap_restore(const struct snap_restore *c, struct snap_restored *ret, struct sb_err *err)

@@ -384,6 +384,7 @@ int snap_apply(struct apply *a, const struct op *o)
 	case OP_META:
 	case OP_DIR_META:
 	case OP_NONE:
+	case OP_LEFT:
 	default:
 		return 0;
 	}

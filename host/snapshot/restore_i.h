@@ -12,6 +12,7 @@ enum op_kind {
 	OP_META,   /* mode, owner, times, attributes of what is there */
 	OP_DIR_META, /* the same of a folder, when everything in it is done */
 	OP_HARD,   /* one more name of a file that is there */
+	OP_LEFT,   /* nothing; what is there stays, and so do the folders that it is in */
 };
 
 struct op {
@@ -19,6 +20,8 @@ struct op {
 	char *path;
 	char *target;  /* LINK; HARD: the other name */
 	bool was_dir;  /* REMOVE */
+	bool silent;   /* nobody would call it a change */
+	bool theirs;   /* NONE: the user put something in the folder's place */
 	uint8_t now_kind; /* what was there when it was looked at; NONE: nothing, or not known */
 	int64_t now_s;
 	uint32_t now_ns;
@@ -44,6 +47,8 @@ SB_MUST_CHECK struct op *snap_plan_add(struct plan *p, enum op_kind k, const cha
 SB_MUST_CHECK int snap_plan_make(struct plan *p, const struct sb_snap_manifest *now,
 				 const struct sb_snap_manifest *target,
 				 const struct sb_snap_manifest *expect, struct sb_err *err);
+/* Whether anything is to be done that somebody would call a change. */
+bool snap_plan_any(const struct plan *p);
 /* A line about @path for people, or an object. */
 void snap_tell(const struct snap_restore *c, const char *what, const char *path, const char *why);
 

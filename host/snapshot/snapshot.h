@@ -1,6 +1,7 @@
 #ifndef SB_HOST_SNAPSHOT_SNAPSHOT_H
 #define SB_HOST_SNAPSHOT_SNAPSHOT_H
 /* What the parts of sendbox-snapshot share. */
+#include <jansson.h>
 #include <stdio.h>
 
 #include "store/snap_store.h"
@@ -49,6 +50,12 @@ SB_MUST_CHECK int snap_capture(const struct snap_capture *c, struct snap_capture
 /* A snapshot by the beginning of its id, at least 4 digits. Return: 0; -errno with the text. */
 SB_MUST_CHECK int snap_find(struct sb_snap_store *s, const char *prefix, uint8_t id[SB_SNAP_HASH],
 			    struct sb_err *err);
+/* A path as it is; when it is no UTF-8, escaped, and as KEY_base64. Return: 0; -ENOMEM. */
+SB_MUST_CHECK int snap_json_path(json_t *o, const char *key, const char *path);
+/* One object as a line, with the folder that it is about. A failure shows when the stream is flushed, too. */
+int snap_put_json(FILE *out, json_t *o, const char *source);
+/* Whether @path is there, through no link: 0; -ENOENT; -errno. */
+SB_MUST_CHECK int snap_there(int root, const char *path);
 struct snap_loaded {
 	uint8_t id[SB_SNAP_HASH];
 	struct sb_snap_manifest m; /* borrows from bytes */
@@ -98,6 +105,7 @@ struct snap_diff_conf {
 	bool guarded; /* only those */
 	bool escape;  /* the output is a terminal */
 	bool heads;   /* several folders are told: this one's name first */
+	const char *source; /* set by snap_diff() */
 };
 struct snap_diff_counts {
 	uint64_t added;
@@ -143,10 +151,11 @@ struct snap_restore {
 	bool guarded; /* guarded paths alone */
 	bool json;
 	enum snap_going_on going_on; /* with an interrupted one */
+	int ask; /* before anything is changed: struct snap_msg_plan, and 1 is the answer; -1 = nobody */
 	FILE *out;
 };
 struct snap_restored {
-	uint8_t saved[SB_SNAP_HASH]; /* id of what was there */
+	uint8_t saved[SB_SNAP_HASH]; /* id of what was there; zeroes: nothing was done */
 	uint64_t restored; /* paths that were put back */
 	uint64_t removed;
 	uint64_t conflicts; /* left alone: changed by both */
@@ -155,6 +164,8 @@ struct snap_restored {
 };
 SB_MUST_CHECK int snap_restore(const struct snap_restore *c, struct snap_restored *ret,
 			       struct sb_err *err);
+
+bool snap_is_set(const uint8_t id[SB_SNAP_HASH]);
 
 /* --- verify.c, gc.c, show.c --- */
 /* Everything, or what @only needs. Findings go to @out, one a line. Return: their number; -errno. */
@@ -169,8 +180,9 @@ struct snap_gone {
 SB_MUST_CHECK int snap_gc(struct sb_snap_store *s, struct snap_gone *ret, struct sb_err *err);
 SB_MUST_CHECK int snap_remove(struct sb_snap_store *s, const uint8_t *id, struct sb_err *err);
 /* Remove all but the newest @keep of each folder, of those that are older than @before_ns (0 = any age). */
-SB_MUST_CHECK int snap_prune(struct sb_snap_store *s, uint64_t keep, uint64_t before_ns, uint64_t *ret_n,
-			     struct sb_err *err);
+/* @stay: ids, hex, that are not touched; NULL-terminated. */
+SB_MUST_CHECK int snap_prune(struct sb_snap_store *s, uint64_t keep, uint64_t before_ns, const char *const *stay,
+			     uint64_t *ret_n, struct sb_err *err);
 SB_MUST_CHECK int snap_ls(struct sb_snap_store *s, const char *path, FILE *out, bool json,
 			  struct sb_err *err);
 /* The before and after of a session (by a prefix, or NULL: the last one) of @path (NULL: any).
