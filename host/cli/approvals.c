@@ -10,6 +10,7 @@
 
 #include "approve_note.h"
 #include "base/fd.h"
+#include "bundle_local.h"
 #include "base/log.h"
 #include "crypto/crypto.h"
 #include "grants.h"
@@ -112,6 +113,9 @@ int approvals_policy(const struct sb_plan *p, uint8_t ret[32], struct sb_err *er
 	common.instance = NULL;
 	common.upper = (struct sb_plan_upper){ .kind = SB_UPPER_TMPFS };
 	common.disk_bytes = 1U << 20;
+	/* made and signed here: its content counts, not which key of this host signed it */
+	if (strcmp(p->bundle.origin, BUNDLE_LOCAL) == 0)
+		memset(common.bundle.key, 0, sizeof(common.bundle.key));
 	/* the usual quota is what the disk has free at the moment */
 	memcpy(mounts, p->mounts, p->n_mounts * sizeof(*mounts));
 	for (size_t i = 0; i < p->n_mounts; i++)
@@ -307,7 +311,8 @@ void approvals_close(struct approvals *a, const struct sb_appr_question *o,
 	if (approve_note_answer(a->d, a->session, o->kind, o->subject, o->rule, res, by, &err) < 0) {
 		sb_log("the audit log does not take the answer: %s", err.text);
 		if (final.verdict == SB_APPR_ALLOWED)
-			final = (struct sb_appr_result){ .reason = SB_APPR_BAD, .question = res->question };
+			final = (struct sb_appr_result){ .reason = SB_APPR_UNRECORDED,
+							 .question = res->question };
 	}
 	hook_stop(a, o->number);
 	if (a->shown == o->number) {
@@ -386,7 +391,7 @@ static void ask(struct approvals *a, struct asked *who)
 		res = (struct sb_appr_result){ .reason = SB_APPR_BAD };
 	}
 	if (res.verdict != SB_APPR_ASKED) {
-		/* whoever asked records it: what a program repeats must not cost a process each time */
+		approvals_known(a, who, &res);
 		tell_asked(a, q.id, 0, &res);
 		return;
 	}

@@ -30,6 +30,7 @@ struct watcher {
 	uint64_t asked;      /* id of its APPR_NEW; 0 = none */
 };
 
+#define APPROVALS_NOTED 256
 #define APPROVALS_ASKED 80
 struct asked { /* a request that is not decided yet */
 	uint64_t serial; /* of ours; 0 = free entry */
@@ -59,6 +60,8 @@ struct approvals {
 	int listen;        /* owned; -1 = no socket */
 	struct sb_io listen_io;
 	int dir;           /* owned; of the socket */
+	uint64_t noted[APPROVALS_NOTED]; /* what of the store decided about whom, and is on record */
+	size_t n_noted;
 	bool looked;       /* the grants were loaded, when their head was this file */
 	struct stat head;
 	struct hook hooks[SB_APPR_MAX_OPEN];
@@ -71,6 +74,8 @@ void approvals_present(struct approvals *a); /* the next question on the termina
 /* A question is decided: tell everybody. @o: as it was. */
 void approvals_close(struct approvals *a, const struct sb_appr_question *o,
 		     const struct sb_appr_result *res, const char *by);
+/* Decided without a question: on record, or refused. */
+void approvals_known(struct approvals *a, const struct asked *who, struct sb_appr_result *res);
 void approvals_lost(struct approvals *a, uint64_t number, uint32_t route);
 void approvals_fill(const struct approvals *a, const struct sb_appr_question *o,
 		    struct sb_ipc_appr_question *ret);

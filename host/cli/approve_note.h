@@ -1,14 +1,24 @@
 #ifndef SB_HOST_CLI_APPROVE_NOTE_H
 #define SB_HOST_CLI_APPROVE_NOTE_H
-/* Records of approvals in the audit log. Whoever calls does nothing before it is written. */
+/* Records of approvals, and of refused commands, in the audit log. Whoever calls does nothing before it is
+ * written. */
 #include "core/approval.h"
+#include "core/plan.h"
 #include "provider/provider.h"
 
 /* @what: "grant", "deny-rule", "revoke", "revoke-all"; @g: NULL with the last; @session: or NULL */
 SB_MUST_CHECK int approve_note_grant(const struct sb_dirs *d, const char *what, int64_t id,
 				     const struct sb_appr_grant *g, const uint8_t session[16],
 				     struct sb_err *err);
-/* How a question ended, and by whose answer. */
+/*
+ * command_refused - the refusal in @err of the command of @plan, on record
+ * @joins: it was to run in the session of @plan (exec); else there is no session
+ * What cannot be recorded is refused all the same, and @err says both.
+ * Return: -EACCES
+ */
+int command_refused(const struct sb_dirs *d, const struct sb_plan *plan, bool joins, const char *rule,
+		    const char *reason, struct sb_err *err);
+/* How a request was decided: a question (and by whose answer), or what was known before. */
 SB_MUST_CHECK int approve_note_answer(const struct sb_dirs *d, const uint8_t session[16],
 				      enum sb_appr_kind kind, const char *subject, const char *rule,
 				      const struct sb_appr_result *res, const char *by,

@@ -1,7 +1,7 @@
 #ifndef SB_HOST_CLI_ASKING_H
 #define SB_HOST_CLI_ASKING_H
 /* Approvals of a session that this process drives itself, at its own terminal: the session is held
- * back while a question shows. And the first command, before there is a session. */
+ * back while a question shows. And the first command, before there is a session, and one more of another. */
 #include "approvals.h"
 
 struct run;
@@ -22,6 +22,11 @@ bool asking_message(struct asking *k, const struct sb_ipc_msg *msg);
 SB_MUST_CHECK int asking_command(const struct sb_dirs *d, const struct sb_plan *plan,
 				 const struct cfg *cfg, const char *rule, bool terminal,
 				 struct sb_err *err);
+/* The same for one more command in the running session of @session_dir, whose settings count: its holder
+ * decides, and this terminal is one that may answer. */
+SB_MUST_CHECK int asking_exec(int session_dir, const struct sb_plan *plan, const char *rule,
+			      bool terminal, struct sb_err *err);
+#define ASKING_TOO_LONG "command refused: a rule asks first, and the command is too long to ask about"
 /* The answer to the monitor's request. */
 void asking_answer(int sock, uint32_t source, uint64_t id, const struct sb_appr_result *res);
 

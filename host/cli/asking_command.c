@@ -1,4 +1,4 @@
-/* One command that is about to be started, by `run` before there is a session, or by `exec`. */
+/* The command that `run` is about to start: there is no session yet. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -70,6 +70,16 @@ static void decided(void *arg, uint32_t source, uint64_t id, const struct sb_app
 	sb_loop_stop(o->loop, 0);
 }
 
+/* There is no session that could be watched, or wait. */
+static void refusal(const struct sb_appr_result *res, const char *subject, char *out, size_t cap)
+{
+	if (res->reason == SB_APPR_NOBODY)
+		(void)snprintf(out, cap, "%.300s: not approved (%s): run it at a terminal, or set "
+			       "approvals.hook", subject, sb_appr_reason_name(res->reason));
+	else
+		approvals_text(res, subject, out, cap);
+}
+
 int asking_command(const struct sb_dirs *d, const struct sb_plan *plan, const struct cfg *cfg,
 		   const char *rule, bool terminal, struct sb_err *err)
 {
@@ -83,8 +93,7 @@ int asking_command(const struct sb_dirs *d, const struct sb_plan *plan, const st
 	int r = subject ? 0 : sb_err_set(err, -ENOMEM, "out of memory");
 
 	if (r == 0 && approvals_words((const char *const *)plan->argv, subject) < 0)
-		r = sb_err_set(err, -EACCES, "command refused: a rule asks first, and the command is too "
-					     "long to ask about");
+		r = sb_err_set(err, -EACCES, ASKING_TOO_LONG);
 	if (r == 0)
 		r = sb_loop_new(&o.loop);
 	if (r == 0)
@@ -100,7 +109,7 @@ int asking_command(const struct sb_dirs *d, const struct sb_plan *plan, const st
 		approvals_ask(o.a, APPROVALS_FROM_COMMAND, 1, SB_APPR_COMMAND, subject, text);
 		r = o.done ? 0 : sb_loop_run(o.loop);
 		if (r == 0 && o.res.verdict != SB_APPR_ALLOWED) {
-			approvals_text(&o.res, subject, why, sizeof(why));
+			refusal(&o.res, subject, why, sizeof(why));
 			r = sb_err_set(err, -EACCES, "command refused: %.450s", why);
 		}
 	}

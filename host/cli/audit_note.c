@@ -93,5 +93,5 @@ int audit_note(const struct sb_dirs *d, const struct sb_audit_event *e, size_t n
 	sb_fd_close(&sock);
 	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		continue;
-	return r < 0 ? sb_err_set(err, r, "refused, because it cannot be recorded: %.400s", why.text) : 0;
+	return r < 0 ? sb_err_set(err, r, AUDIT_NOTE_REFUSED "%.400s", why.text) : 0;
 }

@@ -7,6 +7,7 @@
 #include "provider/provider.h"
 #include "store/audit.h"
 
+#define AUDIT_NOTE_REFUSED "refused, because it cannot be recorded: "
 /*
  * audit_note - write @n events durably, all of them or none
  * Starts sendbox-auditd and waits for it (some ms). Blocks. Return: 0; -errno with text and remedy.

@@ -11,6 +11,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "approve_note.h"
 #include "base/buf.h"
 #include "base/fd.h"
 #include "cmd_instance.h"
@@ -143,21 +144,25 @@ static int judge(const struct cli_dirs *d, const struct instance *i, const struc
 	char name[] = "PATH";
 	struct sb_plan_env path = { .name = name };
 	struct sb_plan as; /* the plan's but for what is borrowed from @w */
+	sb_autofd int dir = -1;
 	int k = instance_plan(d, i, &plan, err);
 
 	if (k < 0 || plan->commands.scope == SB_CMD_SCOPE_NONE)
 		return k;
 	path.value = (char *)(uintptr_t)path_of(plan, w);
-	if (!path.value && !strchr(w->argv[0], '/'))
-		return sb_err_set(err, -EACCES, "\"%.200s\" cannot be judged by the command policy: the "
-				  "instance has a PATH of its own; give the program's path", w->argv[0]);
 	as = *plan;
 	as.env = &path;
 	as.n_env = path.value ? 1 : 0;
 	as.argv = (char **)(uintptr_t)w->argv;
 	if (w->cwd)
 		as.cwd = (char *)(uintptr_t)w->cwd;
-	return cmd_judge_start(&d->d, &as, NULL, true, err);
+	if (!path.value && !strchr(w->argv[0], '/')) {
+		(void)sb_err_set(err, -EACCES, "\"%.200s\" cannot be judged by the command policy: the "
+				 "instance has a PATH of its own; give the program's path", w->argv[0]);
+		return command_refused(&d->d, &as, true, "", "own-path", err);
+	}
+	k = instance_session_dir(d, i, &dir, err);
+	return k < 0 ? k : cmd_judge_start(&d->d, &as, NULL, true, dir, err);
 }
 
 static void add_strings(struct sb_buf *b, const char *s, uint32_t *n)

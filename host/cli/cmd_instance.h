@@ -16,6 +16,9 @@ SB_MUST_CHECK int instances_open(struct instances **ret);
 /* Connect to the holder of a running instance. Return: 0; -ENOTCONN: it does not run; -errno. */
 SB_MUST_CHECK int instance_connect(const struct cli_dirs *d, const struct instance *i, int *ret,
 				   struct sb_err *err);
+/* The directory of its session. Return: 0; -ENOTCONN; -errno. */
+SB_MUST_CHECK int instance_session_dir(const struct cli_dirs *d, const struct instance *i, int *ret,
+				       struct sb_err *err);
 /* The plan of its session. @ret: owned. */
 SB_MUST_CHECK int instance_plan(const struct cli_dirs *d, const struct instance *i,
 				struct sb_plan **ret, struct sb_err *err);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "approve_note.h"
 #include "asking.h"
 #include "base/fd.h"
 #include "plan_make_i.h"
@@ -274,7 +275,7 @@ int cmd_judge_decide(const struct cmd_judge *j, const char *const *argv, struct 
 /* ---- before the start ---- */
 
 int cmd_judge_start(const struct sb_dirs *d, const struct sb_plan *plan, const struct cfg *cfg,
-		    bool terminal, struct sb_err *err)
+		    bool terminal, int session_dir, struct sb_err *err)
 {
 	struct cmd_judge j;
 	struct cmd_answer a;
@@ -286,14 +287,20 @@ int cmd_judge_start(const struct sb_dirs *d, const struct sb_plan *plan, const s
 	r = cmd_judge_open(&j, plan, false, err);
 	if (r == 0)
 		r = cmd_judge_decide(&j, (const char *const *)plan->argv, &a, err);
-	if (r == 0 && a.found && a.verdict.action == SB_CMD_DENY)
+	if (r < 0 || !a.found || a.verdict.action == SB_CMD_ALLOW || a.verdict.action == SB_CMD_LOG)
+		goto out;
+	(void)snprintf(rule, sizeof(rule), "%.300s (%.150s)", a.verdict.rule ? a.verdict.rule->pattern : "-",
+		       a.verdict.rule ? a.verdict.rule->from : "default");
+	if (a.verdict.action == SB_CMD_ASK)
+		r = session_dir >= 0 ? asking_exec(session_dir, plan, rule, terminal, err)
+				     : asking_command(d, plan, cfg, rule, terminal, err);
+	else
 		r = sb_err_set(err, -EACCES, "%.500s",
 			       a.text + (strncmp(a.text, "sendbox: ", 9) == 0 ? 9 : 0));
-	if (r == 0 && a.found && a.verdict.action == SB_CMD_ASK)
-		(void)snprintf(rule, sizeof(rule), "%.300s (%.150s)", a.verdict.rule ? a.verdict.rule->pattern : "-",
-			       a.verdict.rule ? a.verdict.rule->from : "default");
-	if (r == 0 && a.found && a.verdict.action == SB_CMD_ASK)
-		r = asking_command(d, plan, cfg, rule, terminal, err);
+	if (r == -EACCES)
+		r = command_refused(d, plan, session_dir >= 0, rule,
+				    a.verdict.action == SB_CMD_ASK ? "not-approved" : a.verdict.why, err);
+out:
 	cmd_judge_close(&j);
 	return r;
 }

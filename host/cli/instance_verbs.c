@@ -50,8 +50,7 @@ bool instance_runs(const struct instance *i)
 	return i->status == INSTANCE_RUNNING || i->status == INSTANCE_STARTING;
 }
 
-static int session_dir(const struct cli_dirs *d, const struct instance *i, int *ret,
-		       struct sb_err *err)
+int instance_session_dir(const struct cli_dirs *d, const struct instance *i, int *ret, struct sb_err *err)
 {
 	char hex[33];
 	char path[4200];
@@ -77,7 +76,7 @@ int instance_connect(const struct cli_dirs *d, const struct instance *i, int *re
 	sb_autofd int sock = -1;
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
-	int k = session_dir(d, i, &dir, err);
+	int k = instance_session_dir(d, i, &dir, err);
 
 	if (k < 0)
 		return k;
@@ -101,7 +100,7 @@ int instance_plan(const struct cli_dirs *d, const struct instance *i, struct sb_
 	sb_autofd int dir = -1;
 	sb_autofree char *bytes = NULL;
 	size_t len = 0;
-	int k = session_dir(d, i, &dir, err);
+	int k = instance_session_dir(d, i, &dir, err);
 
 	if (k < 0)
 		return k;

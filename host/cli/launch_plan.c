@@ -51,7 +51,8 @@ int launch_plan(struct run *r, struct sb_err *err)
 		k = plan_make(&in, &r->dirs.d, r->bundle, r->pub, &r->plan, &why, err);
 	if (k == 0 && !r->opt->dry_run) {
 		why = SB_FAIL_PLAN;
-		k = cmd_judge_start(&r->dirs.d, r->plan, r->conf.loaded.cfg, !r->json && !r->l->quiet, err);
+		k = cmd_judge_start(&r->dirs.d, r->plan, r->conf.loaded.cfg, !r->json && !r->l->quiet, -1,
+				    err);
 	}
 	if (k == 0) {
 		why = SB_FAIL_PLAN;

@@ -75,6 +75,20 @@ static bool fits(const struct prompt *p)
 	       strlen(p->q.subject) + strlen(p->q.rule) < (size_t)(rows - 12) * (cols - 12U);
 }
 
+/* The answers that are possible. */
+static void words(const struct prompt *p, struct sb_text *t)
+{
+	if (p->q.may & 1U << SB_APPR_ONCE)
+		sb_text_add(t, "once, ");
+	if (p->q.may & 1U << SB_APPR_SESSION)
+		sb_text_add(t, "session, ");
+	if (p->q.may & 1U << SB_APPR_PATTERN)
+		sb_text_add(t, "pattern P, ");
+	if (p->q.may & 1U << SB_APPR_FOREVER)
+		sb_text_add(t, "forever, ");
+	sb_text_add(t, "no, never");
+}
+
 static void draw(struct prompt *p)
 {
 	const char *kind = sb_appr_kind_name((enum sb_appr_kind)p->q.kind);
@@ -89,17 +103,10 @@ static void draw(struct prompt *p)
 	sb_text_add(&t, "%s\n  rule: ", p->q.subject);
 	sb_text_add(&t, "%s\n", p->q.rule);
 	sb_text_add(&t, "  answers: ");
-	if (p->q.may & 1U << SB_APPR_ONCE)
-		sb_text_add(&t, "once, ");
-	else
+	if (!(p->q.may & 1U << SB_APPR_ONCE))
 		sb_text_add(&t, "(too long for this terminal: allow it with sendbox approve) ");
-	if (p->q.may & 1U << SB_APPR_SESSION)
-		sb_text_add(&t, "session, ");
-	if (p->q.may & 1U << SB_APPR_PATTERN)
-		sb_text_add(&t, "pattern P, ");
-	if (p->q.may & 1U << SB_APPR_FOREVER)
-		sb_text_add(&t, "forever, ");
-	sb_text_add(&t, "no, never; in %llu s: no\nsendbox: allow it? ",
+	words(p, &t);
+	sb_text_add(&t, "; in %llu s: no\nsendbox: allow it? ",
 		    (unsigned long long)(p->q.left_ms + 999) / 1000);
 	put(p, buf);
 }
@@ -117,7 +124,11 @@ static void again(struct prompt *p, const char *why)
 static int on_line(struct prompt *p, enum sb_appr_answer *answer, const char **pattern)
 {
 	if (prompt_line_answer(&p->line, answer, pattern) < 0) {
-		again(p, "once, session, pattern P, forever, no or never");
+		char text[100] = "";
+		struct sb_text t = { .p = text, .cap = sizeof(text) };
+
+		words(p, &t);
+		again(p, text);
 		return 0;
 	}
 	if (!(p->q.may & 1U << *answer)) {

@@ -46,6 +46,7 @@ enum sb_appr_reason {
 	SB_APPR_ENDED,        /* "session-ended" */
 	SB_APPR_GRANT,        /* "grant": allowed by what was said before */
 	SB_APPR_ANSWER_YES,   /* "the-answer-was-yes" */
+	SB_APPR_UNRECORDED,   /* "not-recorded": the audit log does not take it */
 	SB_APPR_N_REASONS,
 };
 const char *sb_appr_reason_name(enum sb_appr_reason r);

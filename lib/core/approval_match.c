@@ -113,6 +113,7 @@ static const struct {
 	[SB_APPR_ENDED] = { "session-ended", "the session ended first" },
 	[SB_APPR_GRANT] = { "grant", "allowed by a grant: sendbox grants ls" },
 	[SB_APPR_ANSWER_YES] = { "the-answer-was-yes", "it was asked and allowed" },
+	[SB_APPR_UNRECORDED] = { "not-recorded", "it cannot be recorded: sendbox audit verify tells more" },
 };
 
 const char *sb_appr_reason_name(enum sb_appr_reason r)

@@ -31,6 +31,10 @@ def lines(shown):
             if w.startswith(("GOT", "REFUSED", "EMPTY"))]
 
 
+def audit(*options):
+    return [json.loads(w) for w in call([cmd, "audit", "ls", "--json", *options]).stdout.splitlines()]
+
+
 def grants():
     return json.loads(call([cmd, "grants", "ls", "--json"]).stdout)
 
@@ -93,6 +97,8 @@ g = grants()
 told(g["sound"] and len(g["grants"]) == 1 and g["grants"][0]["subject"] == f"host.sendbox.internal:{port}", "a grant is kept", g)
 status, shown = talk(get(port, other), [b"no\n"])
 told([w.split()[0] for w in lines(shown)] == ["GOT", "REFUSED"] and shown.count(b"sendbox asks") == 1, "it holds in the next session, for its target alone", shown)
+a = [w for w in audit("--kind", "approval") if w["reason"] == "grant"]
+told(len(a) == 1 and a[0]["data"]["grant"] == g["grants"][0]["id"] and a[0]["subject"] == g["grants"][0]["subject"], "what it decided there is on record", a)
 config("timeout: 3000")
 status, shown = talk(get(port), [b"no\n"])
 told(shown.count(b"sendbox asks") == 1, "and not when the policy is another", shown)
@@ -235,7 +241,73 @@ p.type(b"once\n")
 told(p.until(rb"\nit-runs") and p.end() == 0, "exec: yes runs it", p.shown)
 r = call([cmd, "exec", "two", "--", "echo", "it-runs"])
 told(r.returncode != 0 and "nobody-to-ask" in r.stderr and "it-runs\n" not in r.stdout, "exec: nobody there is no", r)
-call([cmd, "rm", "--all"])
+a, c = audit("--kind", "approval")[-1], audit("--kind", "command", "--verdict", "deny")[-1]
+told(a["reason"] == "nobody-to-ask" and a["verdict"] == "deny" and a["subject"] == "echo it-runs", "exec: the decision is on record", a)
+told(c["action"] == "start" and c["data"]["argv"] == ["echo", "it-runs"] and c["rule"].startswith("echo **") and c["session"] == a["session"] != "",
+     "exec: so is the refused command, with its session", c)
+f = background([cmd, "approvals", "--follow"])
+time.sleep(1)
+s = background([cmd, "exec", "two", "--", "echo", "followed"])
+questions(cmd)
+r = call([cmd, "approve", "--pattern", "echo *", str((questions(cmd) or [{"number": 0}])[0]["number"])])
+out, err = s.communicate(timeout=60)
+told(out == "followed\n" and r.returncode == 0, "exec: whoever follows can answer, as the refusal says", out, err, r)
+f.kill()
+f.wait()
+r = call([cmd, "exec", "two", "--", "echo", "again"])
+told(r.stdout == "again\n", "exec: a pattern holds for the session", r)
+a = audit("--kind", "approval")[-1]
+told(a["reason"] == "grant" and a["verdict"] == "allow" and a["subject"] == "echo again", "exec: and what it decides is on record", a)
 call([cmd, "stop", "--time", "1", "two"])
 call([cmd, "rm", "two"])
+
+# exec: the session's settings count
+write(work + "/p/c.yaml", "approvals: {mode: wait, timeout: 30, forever_grants: false}\n"
+      "policy: {commands: {scope: top_level, denylist: ['id **'], allowlist: [{run: 'echo **', action: ask}]}}\n")
+call([run, "--name", "three", "--detach", "--", "sleep", "300"])
+s = background([cmd, "exec", "three", "--", "echo", "waited"])
+q = questions(cmd)
+r = call([cmd, "approve", "--session", str(q[0]["number"])]) if q else None
+out, err = s.communicate(timeout=60)
+told(q and q[0]["subject"] == "echo waited" and out == "waited\n", "exec: mode wait waits for sendbox approve", q, out, err, r)
+p = Pty([cmd, "exec", "three", "--", "echo", "typed"])
+told(p.until(ASK) and b"forever" not in p.shown and b"session, pattern P" in p.shown, "exec: the answers that the session permits", p.shown)
+p.type(b"foo\n")
+told(p.until(ASK) and b"once, session, pattern P, no, never\r\n" in p.shown and b"forever" not in p.shown, "... and no others are named", p.shown)
+p.type(b"session\n")
+told(p.until(rb"\ntyped") and p.end() == 0, "exec: for the session", p.shown)
+r = call([cmd, "exec", "three", "--", "echo", "typed"])
+told(r.stdout == "typed\n", "exec: it holds", r)
+r = call([cmd, "exec", "three", "--", "id", "-u"])
+c = audit("--kind", "command", "--verdict", "deny")[-1]
+told(r.returncode == 120 and c["subject"] == "id" and c["data"]["argv"] == ["id", "-u"] and c["data"]["instance"] == "three" and c["reason"] == "rule",
+     "exec: a command of the deny list is refused and on record", r, c)
+call([cmd, "stop", "--time", "1", "three"])
+call([cmd, "rm", "three"])
+
+# run: what is refused before there is a session, and what a grant or a deny rule decides
+r = call([run, "--", "id", "-u"])
+c = audit("--kind", "command", "--verdict", "deny")[-1]
+told(r.returncode == 120 and c["data"]["argv"] == ["id", "-u"] and c["session"] == "" and c["data"]["project"] == work + "/p", "run: a refused command is on record", r, c)
+r = call([run, "--", "echo", "x"])
+told(r.returncode == 120 and "nobody-to-ask" in r.stderr and "at a terminal" in r.stderr and "--follow" not in r.stderr and "wait" not in r.stderr,
+     "run: remedies that help", r)
+told(audit("--kind", "command")[-1]["reason"] == "not-approved", "... on record")
+write(work + "/p/c.yaml", "policy: {commands: {scope: top_level, allowlist: [{run: 'echo **', action: ask}]}}\n")
+p = Pty([run, "--", "echo", "kept"])
+p.until(ASK)
+p.type(b"forever\n")
+told(p.until(rb"\nkept") and p.end() == 0, "run: for ever", p.shown)
+r = call([run, "--", "echo", "kept"])
+a = audit("--kind", "approval")[-1]
+told(r.stdout == "kept\n" and a["reason"] == "grant" and a["data"]["by"] == "grant" and a["data"]["grant"] > 0, "run: the grant's decision is on record", r, a)
+
+p = Pty([run, "--", "echo", "never"])
+p.until(ASK)
+p.type(b"never\n")
+p.end()
+r = call([run, "--", "echo", "never"])
+a = audit("--kind", "approval")[-1]
+told(r.returncode == 120 and a["reason"] == "deny-rule" and a["data"]["by"] == "deny rule", "run: the deny rule's decision is on record", r, a)
+call([cmd, "grants", "revoke", "--all"])
 ask.finish()
