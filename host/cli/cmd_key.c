@@ -5,9 +5,11 @@
 #include <time.h>
 
 #include "base/num.h"
+#include "audit_key.h"
 #include "cli.h"
 #include "crypto/crypto.h"
 #include "dirs.h"
+#include "grants.h"
 #include "keys.h"
 #include "plan_show.h"
 #include "verbs.h"
@@ -39,7 +41,8 @@ static void help(void)
 	       "       sendbox key export [ID]\n"
 	       "       sendbox key trust FILE|KEY [--name TEXT] [--valid-from now] [--valid-for TIME]\n"
 	       "       sendbox key revoke ID\n\n"
-	       "Keys that plans are signed with. A key is named by its first digits.\n\n");
+	       "Keys that plans are signed with, and the key of the audit log. A key is named by its first\n"
+	       "digits. A change is recorded in the audit log, or refused.\n\n");
 	cli_options_help(table, SB_ARRAY_LEN(table));
 }
 
@@ -143,18 +146,35 @@ static void list_line(const uint8_t key[32], const struct sb_key *k, bool curren
 	(void)putchar('\n');
 }
 
+static void list_audit(const uint8_t key[32])
+{
+	char id[CLI_KEY_ID_ROOM];
+
+	cli_key_id(key, id);
+	printf("%s  %-11s  %-23s  %-23s  the audit log's; signs no plans\n", id, "audit", "-", "-");
+}
+
 static int list(const struct args *a, const struct sb_dirs *d, struct sb_err *err)
 {
 	cli_autokeys struct cli_keys keys = { .list = { .n = 0 } };
 	char floor[PLAN_TIME_ROOM];
 	const struct sb_key *k;
+	uint8_t audit[32] = { 0 };
+	char hex[65];
+	bool has_audit;
 	int r = cli_keys_load(d, &keys, err);
 
 	if (r < 0)
 		return r;
+	r = audit_public(d, audit, err);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	has_audit = r == 0;
 	k = sb_key_list_find(&keys.list, keys.current);
 	if (a->json) {
-		printf("{\"floor\":%llu,\"keys\":[", (unsigned long long)keys.list.floor);
+		sb_hex_write(audit, sizeof(audit), hex);
+		printf("{\"audit\":\"%s\",\"floor\":%llu,\"keys\":[", has_audit ? hex : "",
+		       (unsigned long long)keys.list.floor);
 		list_json(keys.current, k, true);
 	} else {
 		printf("%-16s  %-11s  %-23s  %-23s  %s\n", "KEY", "IS", "FROM", "UNTIL", "NAME");
@@ -173,7 +193,11 @@ static int list(const struct args *a, const struct sb_dirs *d, struct sb_err *er
 	}
 	if (a->json) {
 		(void)puts("]}");
-	} else if (keys.list.floor) {
+		return 0;
+	}
+	if (has_audit)
+		list_audit(audit);
+	if (keys.list.floor) {
 		plan_time_text(keys.list.floor, floor);
 		printf("plans made before %s are not run again\n", floor);
 	}
@@ -186,7 +210,7 @@ static int rotate(const struct args *a, const struct sb_dirs *d, struct sb_err *
 {
 	uint8_t key[32];
 	char hex[65];
-	int r = cli_keys_rotate(d, a->floor, key, err);
+	int r = grants_rotate(d, a->floor, key, err);
 
 	if (r < 0)
 		return r;

@@ -106,29 +106,38 @@ static int read_head(const struct sb_dirs *d, struct sb_grant_head *ret, struct 
 	return 0;
 }
 
+/* @h: with key and states. */
+static int put_head(const struct sb_dirs *d, struct sb_grant_head *h, const uint8_t sec[64],
+		    struct sb_err *err)
+{
+	char text[SB_GRANT_HEAD_MAX];
+	sb_autofd int dir = -1;
+	size_t len = sb_grant_head_signed(h, text);
+	int r;
+
+	sb_sign(text, len, sec, h->sig);
+	len = sb_grant_head_write(h, text);
+	dir = keys_dir(d, err);
+	if (dir < 0)
+		return dir;
+	r = sb_fd_write_file(dir, HEAD, text, len, 0600);
+	return r < 0 ? sb_err_set(err, r, "keys/" HEAD ": %s", strerror(-r)) : 0;
+}
+
 static int write_head(const struct sb_dirs *d, const struct sb_grant_state *now,
 		      const struct sb_grant_state *next, struct sb_err *err)
 {
 	struct sb_grant_head h = { .now = *now, .changing = next != NULL };
-	char text[SB_GRANT_HEAD_MAX];
 	uint8_t sec[64];
-	sb_autofd int dir = -1;
-	size_t len;
 	int r = cli_host_key(d, h.key, sec, err);
 
 	if (r < 0)
 		return r;
 	if (next)
 		h.next = *next;
-	len = sb_grant_head_signed(&h, text);
-	sb_sign(text, len, sec, h.sig);
+	r = put_head(d, &h, sec, err);
 	sb_wipe(sec, sizeof(sec));
-	len = sb_grant_head_write(&h, text);
-	dir = keys_dir(d, err);
-	if (dir < 0)
-		return dir;
-	r = sb_fd_write_file(dir, HEAD, text, len, 0600);
-	return r < 0 ? sb_err_set(err, r, "keys/" HEAD ": %s", strerror(-r)) : 0;
+	return r;
 }
 
 /* Whether the head covers the rows. Return: 0, noted in @g; -errno. */
@@ -312,4 +321,24 @@ int grants_revoke(const struct sb_dirs *d, int64_t id, size_t *ret_n, struct sb_
 	if (r == 0)
 		r = approve_note_grant(d, id == 0 ? "revoke-all" : "revoke", id, g, NULL, err);
 	return r == 0 ? change_commit(&c, id == 0 && !c.was.sound, err) : r;
+}
+
+/* Sound grants: their head by the new key. What does not count is not made to. */
+static int resign(void *arg, const uint8_t key[32], const uint8_t sec[64], struct sb_err *err)
+{
+	const struct change *c = arg;
+	struct sb_grant_head h = { .now = c->now };
+
+	if (!c->was.sound || c->was.generation == 0)
+		return 0;
+	memcpy(h.key, key, sizeof(h.key));
+	return put_head(c->d, &h, sec, err);
+}
+
+int grants_rotate(const struct sb_dirs *d, bool floor, uint8_t ret[32], struct sb_err *err)
+{
+	autochange struct change c = { 0 }; /* no grant changes meanwhile */
+	int r = change_begin(&c, d, err);
+
+	return r < 0 ? r : cli_keys_rotate(d, floor, resign, &c, ret, err);
 }

@@ -31,4 +31,8 @@ SB_MUST_CHECK int grants_use(const struct sb_dirs *d, int64_t id, uint32_t left,
 SB_MUST_CHECK int grants_revoke(const struct sb_dirs *d, int64_t id, size_t *ret_n,
 				struct sb_err *err);
 
+/* A new key of this host, as cli_keys_rotate; grants that were sound stay so. */
+SB_MUST_CHECK int grants_rotate(const struct sb_dirs *d, bool floor, uint8_t ret[32],
+				struct sb_err *err);
+
 #endif

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "audit_note.h"
 #include "base/fd.h"
 #include "base/num.h"
 #include "crypto/crypto.h"
@@ -122,16 +123,39 @@ static int commit(const struct change *c, struct sb_err *err)
 	return r < 0 ? sb_err_set(err, r, "cannot write keys/" LIST ": %s", strerror(-r)) : 0;
 }
 
+static int note(const struct sb_dirs *d, const char *action, const uint8_t key[32], const char *name,
+		const uint8_t *former, uint64_t floor, struct sb_err *err)
+{
+	struct sb_audit_event e = { .kind = SB_AUDIT_KEY, .action = action };
+	char hex[65];
+	char old[65];
+
+	sb_hex_write(key, 32, hex);
+	e.subject = hex;
+	if (name && *name)
+		sb_audit_put(&e, "name", name);
+	if (former) {
+		sb_hex_write(former, 32, old);
+		sb_audit_put(&e, "former", old);
+	}
+	if (floor)
+		sb_audit_put_num(&e, "floor", floor);
+	return audit_note(d, &e, 1, err);
+}
+
 static void raise_floor(struct sb_key_list *l)
 {
 	l->floor = SB_MAX(l->floor, (uint64_t)time(NULL));
 }
 
 /*
- * The list first, then the key: between the two the old key is still the current one, for which an
- * end does not count, and the new one is known and used by nobody.
+ * The list first, then what is signed anew, then the key: before the last the old key is still the current
+ * one, for which an end does not count, and what the new one has signed counts, too, because it is in the list.
  */
-int cli_keys_rotate(const struct sb_dirs *d, bool floor, uint8_t ret[32], struct sb_err *err)
+int cli_keys_rotate(const struct sb_dirs *d, bool floor,
+		    int (*resign)(void *arg, const uint8_t key[32], const uint8_t sec[64],
+				  struct sb_err *err),
+		    void *arg, uint8_t ret[32], struct sb_err *err)
 {
 	autochange struct change c = { .dir = -1, .lock = -1 };
 	uint64_t now = (uint64_t)time(NULL);
@@ -155,8 +179,12 @@ int cli_keys_rotate(const struct sb_dirs *d, bool floor, uint8_t ret[32], struct
 		k->from = now;
 		if (floor)
 			raise_floor(&c.keys.list);
-		r = commit(&c, err);
+		r = note(d, "rotate", ret, NULL, c.keys.current, c.keys.list.floor, err);
+		if (r == 0)
+			r = commit(&c, err);
 	}
+	if (r == 0 && resign)
+		r = resign(arg, ret, sec, err);
 	if (r == 0) {
 		r = sb_fd_write_file(c.dir, CLI_KEY_NAME, sec, sizeof(sec), 0600);
 		if (r < 0)
@@ -189,7 +217,8 @@ int cli_keys_trust(const struct sb_dirs *d, const struct sb_key *in, struct sb_e
 	k->name = name;
 	k->from = in->from;
 	k->until = in->until;
-	return commit(&c, err);
+	r = note(d, "trust", in->key, in->name, NULL, 0, err);
+	return r < 0 ? r : commit(&c, err);
 }
 
 int cli_keys_find(const struct cli_keys *k, const char *id, uint8_t ret[32], struct sb_err *err)
@@ -243,7 +272,8 @@ int cli_keys_revoke(const struct sb_dirs *d, const char *id, uint8_t ret[32], st
 	if (!k->revoked)
 		k->revoked = (uint64_t)time(NULL);
 	raise_floor(&c.keys.list);
-	return commit(&c, err);
+	r = note(d, "revoke", ret, k->name, NULL, c.keys.list.floor, err);
+	return r < 0 ? r : commit(&c, err);
 }
 
 int cli_key_read(const char *path, uint8_t ret[32], struct sb_err *err)

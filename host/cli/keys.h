@@ -21,9 +21,18 @@ SB_MUST_CHECK int cli_keys_load(const struct sb_dirs *d, struct cli_keys *ret, s
 SB_MUST_CHECK int cli_keys_check(const struct cli_keys *k, const uint8_t key[32], uint64_t created,
 				 struct sb_err *err);
 
-/* @floor: plans made before now are not run again. @ret: the new key */
-SB_MUST_CHECK int cli_keys_rotate(const struct sb_dirs *d, bool floor, uint8_t ret[32],
-				  struct sb_err *err);
+/*
+ * What follows is recorded in the audit log first, or refused.
+ *
+ * cli_keys_rotate - a new key of this host
+ * @floor: plans made before now are not run again. @ret: the new key
+ * @resign: called when the new key is known and the old one still in use, to sign anew what has to be this
+ *          host's; or NULL. Return: 0; -errno with text: the old key stays in use
+ */
+SB_MUST_CHECK int cli_keys_rotate(const struct sb_dirs *d, bool floor,
+				  int (*resign)(void *arg, const uint8_t key[32], const uint8_t sec[64],
+						struct sb_err *err),
+				  void *arg, uint8_t ret[32], struct sb_err *err);
 /* @k: copied; its name, from and until replace what is there. -EEXIST: own, or revoked */
 SB_MUST_CHECK int cli_keys_trust(const struct sb_dirs *d, const struct sb_key *k,
 				 struct sb_err *err);

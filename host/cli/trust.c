@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "audit_note.h"
 #include "base/fd.h"
 #include "base/num.h"
 #include "cli.h"
@@ -138,7 +139,18 @@ static int save(const struct sb_dirs *d, int dir, json_t *list, struct sb_err *e
 		     : 0;
 }
 
-/* Two that accept at once: one after the other. */
+static int note(const struct sb_dirs *d, const struct cfg_loaded_file *f, struct sb_err *err)
+{
+	struct sb_audit_event e = { .kind = SB_AUDIT_POLICY, .action = "trust", .verdict = SB_AUDIT_ALLOW,
+				    .subject = f->path };
+	char hex[65];
+
+	sb_hex_write(f->sha256, 32, hex);
+	sb_audit_put(&e, "sha256", hex);
+	return audit_note(d, &e, 1, err);
+}
+
+/* Two that accept at once: one after the other. On record first, or refused. */
 static int add(const struct sb_dirs *d, const struct cfg_loaded_file *files, size_t n,
 	       const bool *wanted, struct sb_err *err)
 {
@@ -158,6 +170,9 @@ static int add(const struct sb_dirs *d, const struct cfg_loaded_file *files, siz
 			(void)sb_err_set(err, r, "%s cannot be accepted: %s", files[i].path,
 					 r == -EINVAL ? "its path is not UTF-8" : strerror(-r));
 	}
+	for (size_t i = 0; r == 0 && i < n; i++)
+		if (!wanted || wanted[i])
+			r = note(d, &files[i], err);
 	if (r == 0)
 		r = save(d, dir, list, err);
 	json_decref(list);

@@ -302,6 +302,27 @@ r = call([run, "--", "echo", "kept"])
 a = audit("--kind", "approval")[-1]
 told(r.stdout == "kept\n" and a["reason"] == "grant" and a["data"]["by"] == "grant" and a["data"]["grant"] > 0, "run: the grant's decision is on record", r, a)
 
+# a new key of the host keeps what was granted; a change that cannot be recorded is none
+key, audited = call([cmd, "key", "export"]).stdout, home + "/state/keys/audit.key"
+os.chmod(audited, 0o644)
+for words in (["rotate"], ["trust", "%064d" % 7], ["revoke", key[:16]]):
+    r = call([cmd, "key"] + words)
+    told(r.returncode != 0 and call([cmd, "key", "export"]).stdout == key, "key %s: not without its record" % words[0], r)
+r = call([run, "--", "echo", "kept"])
+told(r.returncode == 120 and "not-recorded" in r.stderr and "could not be recorded" in r.stderr and "kept\n" not in r.stdout,
+     "without a record a grant allows nothing, and the refusal says both", r)
+r = call([cmd, "config", "trust", work + "/p/c.yaml"])
+told(r.returncode != 0 and "cannot be recorded" in r.stderr, "config trust: not without its record", r)
+os.chmod(audited, 0o600)
+r = call([cmd, "key", "rotate"])
+told(r.returncode == 0 and grants()["sound"] and grants()["grants"][0]["counts"], "the grants outlive the key", r, grants())
+k = audit("--kind", "key")
+told(len(k) == 1 and k[0]["action"] == "rotate" and k[0]["data"]["former"] == key.strip() and k[0]["subject"] == call([cmd, "key", "export"]).stdout.strip(),
+     "its rotation is on record", k)
+r = call([run, "--", "echo", "kept"])
+told(r.stdout == "kept\n", "and the grant decides", r)
+r = call([cmd, "key", "revoke", key[:16]])
+told(r.returncode == 0 and audit("--kind", "key")[-1]["action"] == "revoke" and grants()["sound"], "also when the former key is revoked", r)
 p = Pty([run, "--", "echo", "never"])
 p.until(ASK)
 p.type(b"never\n")
