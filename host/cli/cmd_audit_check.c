@@ -4,10 +4,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "audit_key.h"
@@ -17,6 +15,7 @@
 #include "cli.h"
 #include "cmd_audit.h"
 #include "crypto/crypto.h"
+#include "publish.h"
 #include "store/audit_verify.h"
 
 #define HEADS_MAX (16U << 20) /* bytes of a file of heads */
@@ -251,45 +250,6 @@ int cmd_audit_prove(const struct audit_args *a, const struct cli_dirs *dirs, str
 
 /* ---- head ---- */
 
-static int append(const char *path, const char *text, size_t len, struct sb_err *err)
-{
-	sb_autofd int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0644);
-	int r = fd < 0 ? -errno : sb_fd_write_all(fd, text, len);
-
-	if (r == 0 && fsync(fd) < 0 && errno != EINVAL && errno != EROFS)
-		r = -errno;
-	return r < 0 ? sb_err_set(err, r, "cannot append the head to %.300s: %s", path, strerror(-r)) : 0;
-}
-
-/* The program of the user's own, as the user: nothing of a session reaches it. */
-static int feed(const char *program, const char *text, size_t len, struct sb_err *err)
-{
-	int p[2];
-	int status = 0;
-	pid_t pid;
-	int r;
-
-	if (pipe2(p, O_CLOEXEC) < 0)
-		return sb_err_set(err, -errno, "pipe: %s", strerror(errno));
-	pid = fork();
-	if (pid == 0) {
-		(void)signal(SIGPIPE, SIG_DFL);
-		if (dup2(p[0], 0) == 0)
-			(void)execl("/bin/sh", "sh", "-c", program, (char *)NULL);
-		_exit(127);
-	}
-	sb_fd_close(&p[0]);
-	r = pid < 0 ? -errno : sb_fd_write_all(p[1], text, len);
-	sb_fd_close(&p[1]);
-	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		continue;
-	if (r < 0 && r != -EPIPE)
-		return sb_err_set(err, r, "cannot start %.200s: %s", program, strerror(-r));
-	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-		return sb_err_set(err, -EIO, "the head was given to \"%.200s\", which failed", program);
-	return 0;
-}
-
 int cmd_audit_head(const struct audit_args *a, const struct cli_dirs *dirs, struct sb_err *err)
 {
 	sb_autofree char *text = NULL;
@@ -316,9 +276,12 @@ int cmd_audit_head(const struct audit_args *a, const struct cli_dirs *dirs, stru
 			(void)sb_err_set(err, r, "the audit log has no head of its key: %s", strerror(-r));
 	}
 	if (r == 0 && a->append)
-		r = append(a->append, text, len, err);
-	if (r == 0 && a->command)
-		r = feed(a->command, text, len, err);
+		r = publish_append(a->append, text, len, err);
+	if (r == 0 && a->command) { /* of the user's own, as the user: nothing of a session reaches it */
+		const char *const argv[] = { "/bin/sh", "-c", a->command, NULL };
+
+		r = publish_feed(argv, text, len, err);
+	}
 	if (r < 0)
 		return r;
 	if (!a->append && !a->command)

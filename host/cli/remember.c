@@ -9,6 +9,7 @@
 #include "hold.h"
 #include "launch_i.h"
 #include "plan_make.h"
+#include "publish.h"
 #include "retention.h"
 #include "state/session_record.h"
 
@@ -119,4 +120,5 @@ void remember_end(struct run *r)
 		(void)snprintf(text, sizeof(text), "how the session ended is not remembered: %s", err.text);
 		launch_say(r, text);
 	}
+	publish_head(&r->dirs.d, r->conf.loaded.cfg, r->plan->session, launch_say, r);
 }

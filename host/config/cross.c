@@ -72,6 +72,27 @@ static void cross_approvals(const struct cfg *c, struct problems *p)
 				    "a hook is for your own configuration, not for a project's or an agent's");
 }
 
+static void cross_publish(const struct cfg *c, struct problems *p)
+{
+	const struct cfg_value *v;
+
+	for (size_t i = 0; (v = cfg_item(c, "audit.publish", i)) != NULL; i++) {
+		const struct cfg_value *command = cfg_member(v, "command");
+		const struct cfg_value *print = cfg_member(v, "print");
+		const struct cfg_value *file = cfg_member(v, "file");
+
+		if (v->origin.layer == CFG_PROJECT || v->origin.layer == CFG_AGENT)
+			cfg_problem(p, v, "audit.publish", "bad_value",
+				    "where heads go is for your own configuration, not for a project's or an "
+				    "agent's");
+		else if ((file != NULL) + (command != NULL) + (print != NULL) != 1 || (print && !print->boolean))
+			cfg_problem(p, v, "audit.publish", "bad_value",
+				    "a place is one of {file: PATH}, {command: [PROGRAM, WORD...]}, {print: true}");
+		else if (command && (command->n == 0 || command->items[0].text[0] != '/'))
+			cfg_problem(p, v, "audit.publish", "bad_value", "command: the program's whole path, please");
+	}
+}
+
 static void cross_mounts(const struct cfg *c, struct problems *p)
 {
 	const struct cfg_value *v;
@@ -143,6 +164,7 @@ void cfg_cross(struct cfg *c, struct problems *p)
 	cross_mode(c, p);
 	cross_ask(c, p);
 	cross_approvals(c, p);
+	cross_publish(c, p);
 	cross_mounts(c, p);
 	cross_tests(c, p);
 	cross_group_words(c, "policy.network.allowed_domains", p);

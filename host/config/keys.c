@@ -208,6 +208,21 @@ const struct cfg_key cfg_keys[] = {
 	ROW("approvals.hook_timeout", DURATION, ACTS, 1000, 600000, NULL, "30", NULL,
 	    "how long the hook may take", "then it is killed and the answer is no", .merge = 0),
 
+	MAP("audit", "the audit log; not from a project's file"),
+	ROW("audit.publish", LIST, ACTS, 0, 16, NULL, "[]", NULL,
+	    "where the log's signed head goes at the end of each session, so that a log that is put back, or "
+	    "written anew, is seen", "each place gets the head; one that fails is told and recorded",
+	    .merge = CFG_M_FIXED),
+	MAP("audit.publish[]", "one place: file, command or print"),
+	ROW("audit.publish[].file", PATH, ACTS, 1, 4095, NULL, NULL, NULL, "the head is appended to it",
+	    "the file grows by a head a session", .text = CFG_X_HOST_PATH),
+	ROW("audit.publish[].command", LIST, ACTS, 1, 32, NULL, NULL, NULL,
+	    "command of the user's that gets the head on standard input", "it is run at the end of each session",
+	    .merge = CFG_M_INNERMOST),
+	ITEM("audit.publish[].command[]", 1, 4095, ANY, "the program's whole path, then its words"),
+	ROW("audit.publish[].print", BOOL, ACTS, 0, 0, NULL, NULL, NULL, "the head is written to standard error",
+	    "it shows at the end of each session", .merge = 0),
+
 	MAP("retention", "how long sessions and their snapshots are kept; not from a project's file"),
 	ROW("retention.sessions", INT, ACTS, 1, 1000000, NULL, "1000", NULL,
 	    "at most so many sessions are remembered", "the oldest are forgotten, with their snapshots",

@@ -210,6 +210,11 @@ for key, good, wrong in (("mode", "wait", "maybe"), ("timeout", "5s", "100d"), (
 ASKS = commands("scope: top_level, allowlist: [{run: \"true **\", action: ask}]")
 OTHER["approvals"] = (["run", "--config", "@", "--trust-config", "--runtime", provider, "--", "true"], "approvals: {mode: never}\n" + ASKS, 120, "approvals-off")
 OTHER["approvals.mode"] = OTHER["approvals"]
+PUBLISH = ["config", "check", "--config", "@"]  # what it does shows in 59-audit
+for key, text in (("", "[{print: true}]"), ("[]", "[{print: true}]"), ("[].file", "[{file: /x/heads}]"), ("[].command", "[{command: [/bin/true]}]"),
+                  ("[].command[]", "[{command: [/bin/true, a]}]"), ("[].print", "[{print: true}]")):
+    OTHER["audit.publish" + key] = (PUBLISH, "audit: {publish: %s}" % text, 2, "your own configuration")
+OTHER["audit"] = OTHER["audit.publish"]
 OTHER["approvals.hook[]"] = (["config", "check", "--config", "@"], "approvals: {hook: [/bin/true]}", 2, "your own configuration")
 if not vm:
     for key, text in (("resources.quota_mb", "resources: {quota_mb: 3}\nruntime: {provider: namespace}"),
