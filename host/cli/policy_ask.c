@@ -157,6 +157,11 @@ int policy_ask_connect(const struct conf_cmd *c, const char *target, struct poli
 			sb_net_rule_text(v.rule, ret->rule, sizeof(ret->rule));
 			(void)snprintf(ret->from, sizeof(ret->from), "%s", v.rule->from);
 		}
+		if (v.ask) {
+			ret->why = "to-be-asked";
+			(void)snprintf(ret->text, sizeof(ret->text), "%.200s:%u: to be asked (%.200s)", host, port,
+				       ret->rule);
+		}
 	}
 	(void)sb_netpol_free(pol);
 	return r;

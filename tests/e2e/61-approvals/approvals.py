@@ -46,6 +46,9 @@ told(b"network: host.sendbox.internal:%d" % port in shown and b"rule: host.sendb
      "the question shows target, rule and place", shown)
 told(b"denied once" in shown and b"(not-approved)" in shown, "the refusal is told, with its reason", shown)
 
+r = call([cmd, "policy", "test", "--config", work + "/p/c.yaml", "--connect", f"host.sendbox.internal:{port}"])
+told(r.returncode == 1 and "to be asked" in r.stdout and "ok:" not in r.stdout and "is allowed" not in r.stdout, "policy test says that it asks", r)
+
 # held: nothing of the program shows while the question does, and nothing typed gets to it
 write(work + "/p/noise.py", """
 import socket, sys, threading, time
