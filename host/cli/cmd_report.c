@@ -106,7 +106,7 @@ static int sign(const struct args *a, const struct cli_dirs *d, const char *sess
 		r = provenance_sign(&d->d, &s, err);
 	if (r == 0)
 		r = provenance_note(&d->d, &s, err);
-	return r < 0 ? r : provenance_append(path, &s, err);
+	return r < 0 ? r : provenance_append(path, &s, true, err);
 }
 
 static int write_file(const struct args *a, json_t *doc, struct sb_err *err)

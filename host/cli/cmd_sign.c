@@ -12,7 +12,7 @@
 #include "provenance.h"
 #include "verbs.h"
 
-enum { O_KIND = 1, O_NAME, O_FOR, O_META, O_OUTPUT, O_HELP };
+enum { O_KIND = 1, O_NAME, O_FOR, O_META, O_OUTPUT, O_REPLACE, O_HELP };
 
 static const struct cli_option table[] = {
 	{ "kind", 0, "KIND", "artifact (default), content or configuration", O_KIND },
@@ -20,6 +20,7 @@ static const struct cli_option table[] = {
 	{ "valid-for", 0, "TIME", "the signature counts until TIME from now, as 90d", O_FOR },
 	{ "meta", 0, "NAME=TEXT", "something that is signed along; may be repeated", O_META },
 	{ "output", 'o', "FILE", "add the signature there (default: FILE.sig); - prints it", O_OUTPUT },
+	{ "replace", 0, NULL, "remove signatures of other content", O_REPLACE },
 	{ "help", 'h', NULL, "this text", O_HELP },
 };
 
@@ -27,6 +28,7 @@ struct args {
 	const char *file;
 	const char *output;
 	struct sb_prov_sig sig;
+	bool replace;
 	bool help;
 };
 
@@ -70,6 +72,9 @@ static int take(void *arg, int id, const char *v, struct sb_err *err)
 		return 0;
 	case O_META:
 		return meta(a, v, err);
+	case O_REPLACE:
+		a->replace = true;
+		return 0;
 	case O_OUTPUT:
 		a->output = v;
 		return 0;
@@ -104,6 +109,7 @@ static int sign(struct args *a, struct sb_err *err)
 {
 	static struct cli_dirs dirs;
 	const char *slash = strrchr(a->file, '/');
+	bool print_it = a->output && strcmp(a->output, "-") == 0;
 	char path[4200];
 	int r;
 
@@ -117,13 +123,17 @@ static int sign(struct args *a, struct sb_err *err)
 		r = cli_dirs_init(&dirs, err);
 	if (r == 0)
 		r = provenance_sign(&dirs.d, &a->sig, err);
-	if (r == 0)
-		r = provenance_note(&dirs.d, &a->sig, err);
+	if (r == 0 && !print_it && !a->replace)
+		r = provenance_room(a->output ? a->output : path, &a->sig, err);
+	if (r == 1)
+		cli_error("%s has this signature already", a->output ? a->output : path);
+	if (r != 0)
+		return SB_MIN(r, 0);
+	r = provenance_note(&dirs.d, &a->sig, err);
 	if (r < 0)
 		return r;
-	if (a->output && strcmp(a->output, "-") == 0)
-		return print(&a->sig, err);
-	return provenance_append(a->output ? a->output : path, &a->sig, err);
+	return print_it ? print(&a->sig, err)
+			: provenance_append(a->output ? a->output : path, &a->sig, a->replace, err);
 }
 
 int cmd_sign(int argc, char **argv)

@@ -107,9 +107,12 @@ static void show_text(const struct args *a, const struct sb_prov_sig *s, enum sb
 	char hex[65];
 	char when[PLAN_TIME_ROOM];
 
-	sb_hex_write(s->signer, 32, hex);
+	const struct sb_signer *who = sb_signers_find(&a->signers, s->signer);
+
+	/* a signature names the digest of its key; key list names keys */
+	sb_hex_write(who ? who->key : s->signer, 32, hex);
 	plan_time_text(s->signed_at, when);
-	printf("%.16s  %s  %s \"", hex, when, sb_prov_kind_name((enum sb_prov_kind)s->kind));
+	printf("%s%.16s  %s  %s \"", who ? "" : "sha256:", hex, when, sb_prov_kind_name((enum sb_prov_kind)s->kind));
 	plan_put(stdout, s->name);
 	printf("\"  %s", wanted(a, s) || v != SB_PROV_COUNTS ? sb_prov_verdict_text(v)
 							     : "of another kind or name");
@@ -126,15 +129,19 @@ static json_t *sig_json(const struct args *a, const struct sb_prov_sig *s, enum 
 							     "unknown", "revoked", "early",
 							     "late",	"signer_expired", "expired" };
 	json_t *meta = json_object();
+	const struct sb_signer *who = sb_signers_find(&a->signers, s->signer);
 	char signer[65];
+	char key[65] = "";
 	char id[33];
 
 	sb_hex_write(s->signer, 32, signer);
 	sb_hex_write(s->id, 16, id);
+	if (who)
+		sb_hex_write(who->key, 32, key);
 	for (size_t i = 0; i < s->n_meta; i++)
 		(void)json_object_set_new(meta, s->meta[i].key, json_string(s->meta[i].value));
-	return json_pack("{s:s,s:s,s:o,s:s,s:s,s:I,s:o,s:o,s:b,s:s}", "signature_id", id, "signer", signer,
-			 "signer_name", commands_text(name_of(a, s)), "kind",
+	return json_pack("{s:s,s:s,s:s,s:o,s:s,s:s,s:I,s:o,s:o,s:b,s:s}", "signature_id", id, "signer", signer,
+			 "signer_key", key, "signer_name", commands_text(name_of(a, s)), "kind",
 			 sb_prov_kind_name((enum sb_prov_kind)s->kind), "name", s->name, "signed_at",
 			 (json_int_t)s->signed_at, "expires_at",
 			 s->expires_at ? json_integer((json_int_t)s->expires_at) : json_null(), "metadata",

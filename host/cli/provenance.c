@@ -100,7 +100,56 @@ static int add_line(int dir, const char *name, char *before, size_t before_len,
 	return sb_fd_write_file(dir, name, all, before_len + len, 0644);
 }
 
-int provenance_append(const char *path, const struct sb_prov_sig *s, struct sb_err *err)
+/* Those of other content never verify with @s. */
+static int look_at(const struct sb_prov_file *f, const struct sb_prov_sig *s, const char *path,
+		   struct sb_err *err)
+{
+	size_t others = 0;
+
+	for (size_t i = 0; i < f->n; i++) {
+		const struct sb_prov_sig *o = &f->sigs[i];
+
+		if (memcmp(o->sha256, s->sha256, 32) != 0)
+			others++;
+		else if (memcmp(o->signer, s->signer, 32) == 0 && o->kind == s->kind &&
+			 strcmp(o->name, s->name) == 0 && !o->expires_at && !s->expires_at && !o->n_meta && !s->n_meta)
+			return 1;
+	}
+	return others == 0 ? 0
+			   : sb_err_set(err, -EEXIST, "%.300s has %zu signatures of other content, with which nothing "
+					"verifies: --replace removes them", path, others);
+}
+
+int provenance_room(const char *path, const struct sb_prov_sig *s, struct sb_err *err)
+{
+	sb_autoprov struct sb_prov_file f = { .n = 0 };
+	int r = provenance_read(path, &f, err);
+
+	return r == -ENOENT ? 0 : r < 0 ? r : look_at(&f, s, path, err);
+}
+
+/* The lines of those that are of the same content. */
+static int keep_same(const struct sb_prov_file *f, const uint8_t sha256[32], char **before, size_t *len)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->n; i++) {
+		sb_autofree char *line = NULL;
+		size_t l = 0;
+		int r = memcmp(f->sigs[i].sha256, sha256, 32) == 0 ? sb_prov_line(&f->sigs[i], &line, &l) : 0;
+
+		if (r < 0)
+			return r;
+		sb_assert(n + l <= *len); /* they are lines of it, in order */
+		if (l > 0)
+			memmove(*before + n, line, l);
+		n += l;
+	}
+	*len = n;
+	return 0;
+}
+
+int provenance_append(const char *path, const struct sb_prov_sig *s, bool replace, struct sb_err *err)
 {
 	sb_autoprov struct sb_prov_file f = { .n = 0 };
 	sb_autofree char *before = NULL;
@@ -126,6 +175,8 @@ int provenance_append(const char *path, const struct sb_prov_sig *s, struct sb_e
 		return sb_err_set(err, r, "cannot add to %.300s: %s", path, strerror(-r));
 	if (f.n == SB_PROV_MAX)
 		return sb_err_set(err, -E2BIG, "%.300s has %d signatures already", path, SB_PROV_MAX);
+	if (replace && f.n > 0)
+		r = keep_same(&f, s->sha256, &before, &len);
 	r = add_line(dir, name, before, r == 0 ? len : 0, s);
 	return r < 0 ? sb_err_set(err, r, "cannot write %.300s: %s", path, strerror(-r)) : 0;
 }
@@ -143,12 +194,14 @@ int provenance_own_signers(const struct sb_dirs *d, struct sb_signers *ret, stru
 	cli_autokeys struct cli_keys keys = { .list = { .n = 0 } };
 	sb_autosigners struct sb_signers s = { .n = 0 };
 	static char none[] = "";
+	static char this_host[] = "this host";
 	struct sb_signer own = { .name = none, .email = none };
 	int r = cli_keys_load(d, &keys, err);
 
 	if (r < 0)
 		return r;
 	memcpy(own.key, keys.current, 32);
+	own.name = this_host;
 	r = sb_signers_add(&s, &own);
 	for (size_t i = 0; r == 0 && i < keys.list.n; i++) {
 		const struct sb_key *k = &keys.list.keys[i];
@@ -161,9 +214,9 @@ int provenance_own_signers(const struct sb_dirs *d, struct sb_signers *ret, stru
 		}
 		memcpy(one.key, k->key, 32);
 		r = sb_signers_add(&s, &one);
-		if (r == 0 && k->name[0]) { /* names need not differ here */
+		if (r == 0 && (k->name[0] || k->own)) { /* names need not differ here */
 			free(s.v[s.n - 1].name);
-			s.v[s.n - 1].name = strdup(k->name);
+			s.v[s.n - 1].name = strdup(k->own ? "this host, a former key" : k->name);
 			r = s.v[s.n - 1].name ? 0 : -ENOMEM;
 		}
 	}

@@ -14,8 +14,13 @@ SB_MUST_CHECK int provenance_note(const struct sb_dirs *d, const struct sb_prov_
 SB_MUST_CHECK int provenance_digest(const char *path, uint8_t ret[32], struct sb_err *err);
 /* A signature file. Return: 0; -ENOENT without a text; -errno with text. */
 SB_MUST_CHECK int provenance_read(const char *path, struct sb_prov_file *ret, struct sb_err *err);
-/* Append the line of @s to @path, whose lines must be whole. */
-SB_MUST_CHECK int provenance_append(const char *path, const struct sb_prov_sig *s, struct sb_err *err);
+/* Whether @s may be added to @path. Return: 0; 1: the same is there already; -EEXIST: there are some of other
+ * content, with which it does not verify; -errno with text. */
+SB_MUST_CHECK int provenance_room(const char *path, const struct sb_prov_sig *s, struct sb_err *err);
+/* Append the line of @s to @path, whose lines must be whole. @replace: those of other content go.
+ * Return: 0; -errno with text. */
+SB_MUST_CHECK int provenance_append(const char *path, const struct sb_prov_sig *s, bool replace,
+				    struct sb_err *err);
 
 /* The keys of `sendbox key list`, one good signature of any of which is enough. */
 SB_MUST_CHECK int provenance_own_signers(const struct sb_dirs *d, struct sb_signers *ret,
