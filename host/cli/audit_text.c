@@ -96,6 +96,26 @@ static int redact(json_t *o)
 	return r;
 }
 
+int audit_redact_json(json_t *o)
+{
+	const char *key;
+	size_t i;
+	json_t *v;
+	int r = 0;
+
+	if (json_is_string(o))
+		return redact_string(o, false);
+	if (json_is_array(o) && json_is_string(json_array_get(o, 0)))
+		return redact_list(o);
+	json_array_foreach(o, i, v)
+		if (r == 0)
+			r = audit_redact_json(v);
+	json_object_foreach(o, key, v)
+		if (r == 0)
+			r = audit_redact_json(v);
+	return r;
+}
+
 /* ---- forms ---- */
 
 static const char *text_of(const json_t *o, const char *key)

@@ -27,6 +27,8 @@ void audit_time(uint64_t ns, char out[32]);
 /* Replace the values in @s that look like secrets. @after: the word before it announces one. Return:
  * malloc'd; NULL = no memory. */
 char *audit_redact(const char *s, bool after);
+/* The same for all texts in @o, at any depth (a document of ours). Return: 0; -ENOMEM. */
+SB_MUST_CHECK int audit_redact_json(json_t *o);
 /* Whether a word is an option whose value follows as the next word and is a secret. */
 bool audit_announces(const char *word);
 

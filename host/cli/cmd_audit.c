@@ -177,7 +177,8 @@ static int take(void *arg, int id, const char *v, struct sb_err *err)
 	case O_TO:
 		return number("to", v, &f->to, err);
 	case O_LIMIT:
-		return number("limit", v, &a->limit, err);
+		return sb_num_u64(v, 1, INT64_MAX, &a->limit) < 0
+			       ? sb_err_set(err, -EINVAL, "--limit \"%.60s\": must be a number from 1", v) : 0;
 	case O_FOLLOW:
 		a->follow = true;
 		return 0;
@@ -194,17 +195,74 @@ static int take(void *arg, int id, const char *v, struct sb_err *err)
 	}
 }
 
+#define BIT(id) (1U << (id))
+#define FILTER (BIT(O_SESSION) | BIT(O_KIND) | BIT(O_VERDICT) | BIT(O_HOST) | BIT(O_SINCE) | BIT(O_UNTIL) | \
+		BIT(O_FROM) | BIT(O_TO) | BIT(O_LIMIT) | BIT(O_DIR))
+
+static const struct audit_verb {
+	const char *name;
+	uint32_t options;
+	bool operand;
+} verbs[] = {
+	{ "ls", FILTER | BIT(O_JSON), false },
+	{ "tail", FILTER | BIT(O_JSON) | BIT(O_FOLLOW), false },
+	{ "export", FILTER | BIT(O_JSON) | BIT(O_FORMAT) | BIT(O_RAW), false },
+	{ "show", BIT(O_JSON) | BIT(O_DIR), true },
+	{ "verify", BIT(O_JSON) | BIT(O_DIR) | BIT(O_KEY) | BIT(O_HEAD), false },
+	{ "prove", BIT(O_JSON) | BIT(O_DIR) | BIT(O_KEY) | BIT(O_FROM) | BIT(O_SIZE), true },
+	{ "head", BIT(O_DIR) | BIT(O_KEY) | BIT(O_VKEY) | BIT(O_FILE) | BIT(O_COMMAND), false },
+};
+
+/* What the verb has no use for is a mistake. */
+static int check_verb(const struct audit_args *a, uint32_t given, struct sb_err *err)
+{
+	const struct audit_verb *v = NULL;
+
+	for (size_t i = 0; i < SB_ARRAY_LEN(verbs); i++)
+		if (strcmp(verbs[i].name, a->verb) == 0)
+			v = &verbs[i];
+	if (!v)
+		return sb_err_set(err, -EINVAL, "\"%.60s\": must be ls, show, tail, export, verify, prove or head",
+				  a->verb);
+	if (a->what && !v->operand)
+		return sb_err_set(err, -EINVAL, "\"%.60s\" is one word too many: audit %s takes none", a->what,
+				  v->name);
+	for (size_t i = 0; i < SB_ARRAY_LEN(table); i++)
+		if (table[i].id != O_HELP && (given & ~v->options & BIT(table[i].id)))
+			return sb_err_set(err, -EINVAL, "--%s is not for audit %s", table[i].name, v->name);
+	return 0;
+}
+
+struct counted {
+	struct audit_args *args;
+	uint32_t given; /* BIT of each option that was said */
+};
+
+static int take_counted(void *arg, int id, const char *v, struct sb_err *err)
+{
+	struct counted *c = arg;
+
+	c->given |= BIT(id);
+	return take(c->args, id, v, err);
+}
+
 static int parse(int argc, char **argv, struct audit_args *a, struct sb_err *err)
 {
-	static const struct verb_words v = { table, SB_ARRAY_LEN(table), take, 2, "word" };
-	const char *given[2] = { a->verb, NULL };
-	int n = verb_words(&v, a, argc, argv, given, err);
+	static const struct verb_words v = { table, SB_ARRAY_LEN(table), take_counted, 2, "word" };
+	struct counted c = { .args = a };
+	const char *words[2] = { NULL, NULL };
+	int n = verb_words(&v, &c, argc, argv, words, err);
 
-	a->verb = given[0];
-	a->what = given[1];
-	if (n == 0 && !a->help)
+	if (n < 0)
+		return n;
+	if (n > 0)
+		a->verb = words[0];
+	a->what = words[1];
+	if (a->help)
+		return 0;
+	if (n == 0)
 		return sb_err_set(err, -EINVAL, "say what: ls, show, tail, export, verify, prove or head");
-	return n < 0 ? n : 0;
+	return check_verb(a, c.given, err);
 }
 
 int cmd_audit_dir(const struct audit_args *a, const struct cli_dirs *dirs, int *ret,
@@ -361,10 +419,8 @@ static int run(struct audit_args *a, const struct cli_dirs *dirs, struct sb_err 
 		return cmd_audit_verify(a, dirs, err);
 	if (strcmp(a->verb, "prove") == 0)
 		return cmd_audit_prove(a, dirs, err);
-	if (strcmp(a->verb, "head") == 0)
-		return cmd_audit_head(a, dirs, err);
-	return sb_err_set(err, -EINVAL, "\"%.60s\": must be ls, show, tail, export, verify, prove or head",
-			  a->verb);
+	sb_assert(strcmp(a->verb, "head") == 0);
+	return cmd_audit_head(a, dirs, err);
 }
 
 int cmd_audit(int argc, char **argv)

@@ -14,13 +14,14 @@
 #include "report.h"
 #include "verbs.h"
 
-enum { O_JSON = 1, O_MARKDOWN, O_OUTPUT, O_SIGN, O_HELP };
+enum { O_JSON = 1, O_MARKDOWN, O_OUTPUT, O_SIGN, O_RAW, O_HELP };
 
 static const struct cli_option table[] = {
 	{ "json", 0, NULL, "one JSON object", O_JSON },
 	{ "markdown", 0, NULL, "as Markdown", O_MARKDOWN },
 	{ "output", 'o', "FILE", "write it there, which must not exist", O_OUTPUT },
 	{ "sign", 0, NULL, "with --output: sign it with this host's key, in FILE.sig", O_SIGN },
+	{ "no-redact", 0, NULL, "leave in what looks like a secret", O_RAW },
 	{ "help", 'h', NULL, "this text", O_HELP },
 };
 
@@ -30,6 +31,7 @@ struct args {
 	bool json;
 	bool markdown;
 	bool sign;
+	bool raw;
 	bool help;
 };
 
@@ -41,6 +43,7 @@ static int take(void *arg, int id, const char *v, struct sb_err *err)
 	a->json |= id == O_JSON;
 	a->markdown |= id == O_MARKDOWN;
 	a->sign |= id == O_SIGN;
+	a->raw |= id == O_RAW;
 	a->help |= id == O_HELP;
 	if (id == O_OUTPUT)
 		a->output = v;
@@ -141,7 +144,7 @@ static int report(const struct args *a, struct sb_err *err)
 	if (r == 0)
 		r = find(a, &dirs, &s, err);
 	if (r == 0)
-		r = report_read(&dirs, &s, &doc, err);
+		r = report_read(&dirs, &s, !a->raw, &doc, err);
 	if (r < 0)
 		return r;
 	sb_hex_write(s.id, 16, hex);

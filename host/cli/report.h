@@ -36,8 +36,8 @@ void report_text(FILE *to, const json_t *doc);
 void report_markdown(FILE *to, const json_t *doc);
 
 /* report_read.c: fill a report of @s from the log and the snapshots. What cannot be read is told in the
- * document, not an error. Return: 0; -ENOMEM; -errno with text. */
-SB_MUST_CHECK int report_read(const struct cli_dirs *d, const struct session_record *s,
+ * document, not an error. @redact: without what looks like a secret. Return: 0; -ENOMEM; -errno with text. */
+SB_MUST_CHECK int report_read(const struct cli_dirs *d, const struct session_record *s, bool redact,
 			      json_t **ret, struct sb_err *err);
 
 #endif

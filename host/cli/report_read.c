@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "audit_text.h"
 #include "base/fd.h"
 #include "base/num.h"
 #include "report.h"
@@ -47,7 +48,7 @@ static void read_files(struct report *r, const struct session_record *s)
 	report_no_files(r, text);
 }
 
-int report_read(const struct cli_dirs *d, const struct session_record *s, json_t **ret,
+int report_read(const struct cli_dirs *d, const struct session_record *s, bool redact, json_t **ret,
 		struct sb_err *err)
 {
 	struct report *r = NULL;
@@ -60,5 +61,9 @@ int report_read(const struct cli_dirs *d, const struct session_record *s, json_t
 	read_files(r, s);
 	*ret = report_json(r, s);
 	(void)report_free(r);
+	if (*ret && redact && audit_redact_json(*ret) < 0) {
+		json_decref(*ret);
+		*ret = NULL;
+	}
 	return *ret ? 0 : sb_err_set(err, -ENOMEM, "out of memory");
 }
