@@ -109,9 +109,12 @@ int audit_public(const struct sb_dirs *d, uint8_t ret[32], struct sb_err *err)
 
 	if (r == 0)
 		r = open_key(keys, &key, sec, err);
-	if (r == -ENOENT)
+	if (r == -ENOENT) {
+		if (err)
+			*err = (struct sb_err){ 0 };
 		return sb_err_set(err, r, "this host has no audit key yet: it comes with the first "
 					  "session");
+	}
 	if (r == 0)
 		sb_sign_public(sec, ret);
 	sb_wipe(sec, sizeof(sec));

@@ -141,6 +141,9 @@ static void print_text(const json_t *o, const struct sb_audit_record *r)
 		json_array_foreach(argv, i, v)
 			if (i > 0)
 				printf(" %s", json_string_value(v));
+	v = json_object_get(json_object_get(o, "data"), "value"); /* exit status, or signal */
+	if (r->kind == SB_AUDIT_SESSION && json_is_integer(v))
+		printf(" %lld", (long long)json_integer_value(v));
 	if (reason[0])
 		printf(" (%s)", reason);
 	(void)putchar('\n');
