@@ -12,13 +12,17 @@
 #include "base/text.h"
 #include "term.h"
 
-#define SETTLE_NS 400000000ULL /* what is typed before is no answer to what was not seen yet */
+#define SETTLE_NS 400000000ULL /* of silence: what is typed before is no answer to what was not seen yet */
 
 /*
- * Whatever a program left behind: plain text and characters, cursor on, no scroll region, no insert
- * mode, keyboard not locked; then beneath everything that is shown.
+ * Whatever a program left behind: colours of the terminal's own, no screen held back or reversed, plain
+ * text and characters, cursor on, no margins or scroll region, no insert mode, keyboard not locked;
+ * then beneath everything that is shown, in colours that are said.
  */
-#define CLEAN "\033[0m\033(B\017\033[?6l\033[r\033[?7h\033[?25h\033[2l\033[4l\033[999;1H\r\n"
+#define CLEAN \
+	"\033]104\007\033]110\007\033]111\007\033]112\007\033[?2026l\033[?5l\033[?69l" \
+	"\033[0m\033(B\017\033[?6l\033[r\033[?7h\033[?25h\033[2l\033[4l\033[999;1H\r\n\033[0;97;40m"
+#define PLAIN "\033[0m"
 
 struct prompt {
 	struct prompt_conf c;
@@ -27,6 +31,7 @@ struct prompt {
 	struct termios saved;
 	struct sb_io io;
 	struct sb_timer settle;
+	uint64_t quiet_ns; /* when it was drawn, or the last byte came before it settled */
 	bool settled;
 	struct prompt_line line;
 };
@@ -157,6 +162,7 @@ static int step(struct prompt *p, enum sb_appr_answer *answer, const char **patt
 	if (!p->settled) {
 		(void)prompt_line_byte(&p->line, c);
 		prompt_line_clear(&p->line);
+		p->quiet_ns = sb_now_ns();
 		return 0;
 	}
 	switch (prompt_line_byte(&p->line, c)) {
@@ -179,6 +185,15 @@ static int step(struct prompt *p, enum sb_appr_answer *answer, const char **patt
 	}
 }
 
+static void on_settled(struct sb_timer *t)
+{
+	struct prompt *p = t->owner;
+
+	(void)tcflush(p->fd, TCIFLUSH);
+	prompt_line_clear(&p->line);
+	p->settled = true;
+}
+
 static void on_in(struct sb_io *io, uint32_t events)
 {
 	struct prompt *p = io->owner;
@@ -187,22 +202,16 @@ static void on_in(struct sb_io *io, uint32_t events)
 	int r = step(p, &answer, &pattern);
 
 	(void)events;
-	if (r == 0)
+	if (r == 0) {
+		if (!p->settled)
+			sb_timer_set(p->c.loop, &p->settle, SETTLE_NS, on_settled, p);
 		return;
+	}
 	sb_io_del(&p->io);
 	if (r < 0)
 		p->c.lost(p->c.arg, p->q.number);
 	else
 		p->c.answer(p->c.arg, p->q.number, answer, pattern);
-}
-
-static void on_settled(struct sb_timer *t)
-{
-	struct prompt *p = t->owner;
-
-	(void)tcflush(p->fd, TCIFLUSH);
-	prompt_line_clear(&p->line);
-	p->settled = true;
 }
 
 static int begin(const struct sb_ipc_appr_question *q, struct prompt **ret)
@@ -220,6 +229,7 @@ static int begin(const struct sb_ipc_appr_question *q, struct prompt **ret)
 		return r;
 	}
 	draw(p);
+	p->quiet_ns = sb_now_ns();
 	*ret = p;
 	return 0;
 }
@@ -230,7 +240,7 @@ struct prompt *prompt_free(struct prompt *p, const char *why)
 		return NULL;
 	sb_io_del(&p->io);
 	sb_timer_del(&p->settle);
-	put(p, "\n");
+	put(p, PLAIN "\n");
 	if (why) {
 		put(p, why);
 		put(p, "\n");
@@ -262,8 +272,7 @@ int prompt_show(const struct prompt_conf *c, const struct sb_ipc_appr_question *
 
 int prompt_wait(const struct sb_ipc_appr_question *q, enum sb_appr_answer *ret, char *pattern)
 {
-	uint64_t begun = sb_now_ns();
-	uint64_t end = begun + q->left_ms * 1000000ULL;
+	uint64_t end = sb_now_ns() + q->left_ms * 1000000ULL;
 	struct prompt *p = NULL;
 	const char *text = NULL;
 	int r = begin(q, &p);
@@ -274,7 +283,7 @@ int prompt_wait(const struct sb_ipc_appr_question *q, enum sb_appr_answer *ret, 
 		struct pollfd pfd = { .fd = p->fd, .events = POLLIN };
 		uint64_t now = sb_now_ns();
 
-		if (!p->settled && now - begun >= SETTLE_NS)
+		if (!p->settled && now - p->quiet_ns >= SETTLE_NS)
 			on_settled(&(struct sb_timer){ .owner = p });
 		if (now >= end) {
 			r = -ETIMEDOUT;
@@ -290,4 +299,65 @@ int prompt_wait(const struct sb_ipc_appr_question *q, enum sb_appr_answer *ret, 
 		(void)snprintf(pattern, SB_APPR_PATTERN_MAX + 1, "%s", text);
 	(void)prompt_free(p, NULL);
 	return r == 1 ? 0 : r == -EIO ? -ENOTTY : r;
+}
+
+void prompt_clean(void)
+{
+	struct prompt p = { .fd = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) };
+
+	if (p.fd >= 0)
+		put(&p, CLEAN PLAIN);
+	sb_fd_close(&p.fd);
+}
+
+bool prompt_yes(const char *question, uint64_t for_ms)
+{
+	uint64_t end = sb_now_ns() + for_ms * 1000000ULL;
+	struct prompt p = { .fd = -1 };
+	bool over = false;
+	bool yes = false;
+
+	if (take_terminal(&p) < 0) {
+		sb_fd_close(&p.fd);
+		return false;
+	}
+	put(&p, question);
+	p.quiet_ns = sb_now_ns();
+	while (!over && sb_now_ns() < end) {
+		struct pollfd pfd = { .fd = p.fd, .events = POLLIN };
+		uint8_t c;
+
+		if (!p.settled && sb_now_ns() - p.quiet_ns >= SETTLE_NS)
+			on_settled(&(struct sb_timer){ .owner = &p });
+		if (poll(&pfd, 1, 50) <= 0)
+			continue;
+		if (read(p.fd, &c, 1) != 1)
+			break;
+		if (!p.settled) {
+			p.quiet_ns = sb_now_ns();
+			continue;
+		}
+		switch (prompt_line_byte(&p.line, c)) {
+		case PROMPT_ECHO:
+			put(&p, (char[2]){ (char)c });
+			break;
+		case PROMPT_ERASE:
+			put(&p, "\b \b");
+			break;
+		case PROMPT_LINE:
+			yes = p.line.text[0] == 'y' || p.line.text[0] == 'Y';
+			over = true;
+			break;
+		case PROMPT_CANCEL:
+			over = true;
+			break;
+		case PROMPT_NOTHING:
+		default:
+			break;
+		}
+	}
+	put(&p, "\n");
+	(void)tcsetattr(p.fd, TCSAFLUSH, &p.saved);
+	sb_fd_close(&p.fd);
+	return yes;
 }

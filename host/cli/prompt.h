@@ -27,6 +27,13 @@ struct prompt *prompt_free(struct prompt *p, const char *why);
 SB_MUST_CHECK int prompt_wait(const struct sb_ipc_appr_question *q, enum sb_appr_answer *ret,
 			      char *pattern);
 
+/* For a question that is told in lines of the caller's: make what follows readable, whatever a program
+ * did to the terminal. */
+void prompt_clean(void);
+/* Without a loop: a line that begins with y, typed after the question was seen. false: any other answer,
+ * none within @for_ms, no terminal. */
+bool prompt_yes(const char *question, uint64_t for_ms);
+
 /* prompt_line.c: one line of typed bytes */
 struct prompt_line {
 	char text[SB_APPR_PATTERN_MAX + 40];

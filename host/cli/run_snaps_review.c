@@ -11,10 +11,12 @@
 #include "base/fd.h"
 #include "base/num.h"
 #include "cli.h"
+#include "prompt.h"
 #include "run_snaps_i.h"
 #include "snaps.h"
 
 #define SHOWN 20
+#define REVIEW_MS 600000 /* nobody answers: quarantine */
 
 static void show(struct run *r)
 {
@@ -36,22 +38,10 @@ static void show(struct run *r)
 	}
 }
 
-/* Someone at the terminal says yes. */
-static bool asked(const struct run *r)
+/* Whether somebody may be there to answer. */
+static bool at_terminal(const struct run *r)
 {
-	sb_autofd int tty = -1;
-	char line[16];
-	ssize_t n;
-
-	if (r->hold || r->json || r->l->quiet || !isatty(r->stdio[0]) || !isatty(STDERR_FILENO))
-		return false;
-	tty = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
-	if (tty < 0 || sb_fd_write_all(tty, "sendbox: keep them? [y/N] ", 26) < 0)
-		return false;
-	do
-		n = read(tty, line, sizeof(line));
-	while (n < 0 && errno == EINTR);
-	return n > 0 && (line[0] == 'y' || line[0] == 'Y');
+	return !r->hold && !r->json && !r->l->quiet && isatty(r->stdio[0]) && isatty(STDERR_FILENO);
 }
 
 static int put_back(struct run *r, const struct run_snap *v, const char *session, struct sb_err *err)
@@ -114,10 +104,15 @@ void run_snaps_review(struct run *r)
 {
 	const struct plan_input in = launch_input(r);
 	const char *what = r->opt->plan ? "keep" : conf_str(&in, "guarded_paths.changed", "keep");
+	bool ask = strcmp(what, "ask") == 0 && at_terminal(r);
 
 	if (r->snaps->guarded == 0)
 		return;
+	if (ask)
+		prompt_clean();
 	show(r);
-	if (strcmp(what, "quarantine") == 0 || (strcmp(what, "ask") == 0 && !asked(r)))
+	if (ask && prompt_yes("sendbox: keep them? [y/N] ", REVIEW_MS))
+		return;
+	if (strcmp(what, "keep") != 0)
 		quarantine(r);
 }

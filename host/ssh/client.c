@@ -52,6 +52,8 @@ struct client {
 	struct sb_buf held; /* the request, RECORDING */
 	enum sb_ssh_kind asked;
 	struct sb_ipc_ssh_event ev; /* of the request that is being served */
+	bool data;        /* SIGN: not a login */
+	bool shown_whole; /* SIGN: the event's texts are all of user or namespace */
 	struct sb_ssh_binds binds;
 	struct sb_buf in;   /* from the client */
 	struct sb_buf out;  /* to the client */
@@ -431,12 +433,21 @@ static enum sb_ssh_reason judge_bind(struct client *c, const struct sb_ssh_reque
 	return sb_ssh_judge_bind(&c->r->plan->ssh, &c->binds, q, digest);
 }
 
+/* Whether the text says all of it, so that no other one looks the same. */
+static bool is_shown(const char *text, const struct sb_ssh_str *s)
+{
+	return s->len > 0 && strlen(text) == s->len && memcmp(text, s->p, s->len) == 0;
+}
+
 static enum sb_ssh_reason judge_sign(struct client *c, const struct sb_ssh_request *q)
 {
 	struct sb_ssh_ask ask = { .key = q->key, .flags = q->flags };
 	struct sb_ssh_userauth login;
 	struct sb_ssh_sshsig data;
+	enum sb_ssh_reason why;
 
+	c->data = false;
+	c->shown_whole = true;
 	c->ev.kind = SB_SSH_EV_SIGN;
 	c->ev.has_key = 1;
 	sb_sha256(q->key.p, q->key.len, ask.sha256);
@@ -446,25 +457,36 @@ static enum sb_ssh_reason judge_sign(struct client *c, const struct sb_ssh_reque
 	if (sb_ssh_userauth(&q->data, &login) == 0) {
 		ask.login = &login;
 		event_text(c->ev.user, sizeof(c->ev.user), &login.user);
+		c->shown_whole = is_shown(c->ev.user, &login.user);
 		if (login.host_key.p)
 			sb_sha256(login.host_key.p, login.host_key.len, ask.login_host);
 	} else if (sb_ssh_sshsig(&q->data, &data) == 0) {
 		ask.data = &data;
+		c->data = true;
 		memcpy(c->ev.user, "namespace ", 10);
 		event_text(c->ev.user + 10, sizeof(c->ev.user) - 10, &data.namespace);
+		c->shown_whole = is_shown(c->ev.user + 10, &data.namespace);
 	}
-	return sb_ssh_judge_sign(&c->r->plan->ssh, &c->binds, &ask);
+	why = sb_ssh_judge_sign(&c->r->plan->ssh, &c->binds, &ask);
+	/* whose login it is, nobody knows who stands before a host that passes it on */
+	if (why == SB_SSH_OK && (c->data || (c->binds.n > 0 && c->binds.b[c->binds.n - 1].forwarding)))
+		c->ev.host[0] = '\0';
+	return why;
 }
 
 /* Ask first. The host's name comes before what the guest chose. */
 static void approve(struct client *c, const struct sb_ssh_str *body)
 {
 	struct sb_ipc_appr_ask q = { .id = ++c->r->questions, .kind = SB_APPR_SSH };
-	bool data = strncmp(c->ev.user, "namespace ", 10) == 0;
 	char key[SB_SSH_FINGERPRINT];
 
+	if (!c->shown_whole) { /* what is asked for must be what is signed */
+		refuse(c, SB_SSH_NOT_APPROVED);
+		answer_byte(c, SB_SSH_FAILURE);
+		return;
+	}
 	sb_ssh_fingerprint(c->ev.key, key);
-	if (data)
+	if (c->data)
 		(void)snprintf(q.subject, sizeof(q.subject), "%s data %s", key, c->ev.user);
 	else
 		(void)snprintf(q.subject, sizeof(q.subject), "%s login host=%s user=%s", key,
