@@ -362,6 +362,8 @@ static int storm(char **a)
 			execve(a[1], words, environ);
 			_exit(128 + errno);
 		}
+		if (pid < 0)
+			return 1;
 		for (int s = 0; s < 40; s++) {
 			(void)kill(pid, kinds[(unsigned int)(s + i) % 5]);
 			if (s % 8 == 0)
@@ -395,6 +397,8 @@ static int deaths(char **a)
 			execve(a[1], words, environ);
 			_exit(128 + errno);
 		}
+		if (pid < 0)
+			return 1;
 		for (volatile int s = 0; s < i * 37 % 5000; s++)
 			continue;
 		(void)kill(pid, SIGKILL);

@@ -147,6 +147,10 @@ static void start(const char *const *more)
 		perror("socketpair");
 	root = open(path("share"), O_PATH | O_DIRECTORY | O_CLOEXEC);
 	server = fork();
+	if (server < 0) { /* -1 would be everybody */
+		perror("fork");
+		exit(1);
+	}
 	if (server == 0) {
 		int a = fcntl(sv[1], F_DUPFD_CLOEXEC, 20);
 		int b = fcntl(root, F_DUPFD_CLOEXEC, 20);

@@ -179,9 +179,11 @@ static void calls(void)
 		(void)pause();
 		_exit(0);
 	}
-	call("process_vm_readv", SYS_process_vm_readv, (unsigned long)child, at(&iov), 1, at(&iov), 1);
-	(void)kill(child, SIGKILL);
-	(void)waitpid(child, NULL, 0);
+	if (child > 0) { /* not where the calls before it left no way to fork: -1 would be everybody */
+		call("process_vm_readv", SYS_process_vm_readv, (unsigned long)child, at(&iov), 1, at(&iov), 1);
+		(void)kill(child, SIGKILL);
+		(void)waitpid(child, NULL, 0);
+	}
 	write_to("/proc/sys/kernel/core_pattern", "|/tmp/x");
 	write_to("/proc/sys/vm/overcommit_memory", "0");
 	write_to("/proc/sysrq-trigger", "h");

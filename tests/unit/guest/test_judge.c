@@ -230,6 +230,8 @@ static int run_argv(struct world *w, char *const *argv)
 	if (pipe2(p, O_CLOEXEC) < 0)
 		return -1;
 	pid = spawn(w, argv, p[1], 2);
+	if (pid < 0)
+		return -1;
 	(void)close(p[1]);
 	for (;;) {
 		struct pollfd pfd = { .fd = p[0], .events = POLLIN };

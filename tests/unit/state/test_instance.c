@@ -233,6 +233,7 @@ TEST(killed)
 
 		if (pid == 0)
 			churn(&p);
+		REQUIRE(pid > 0);
 		(void)usleep(1000 + k * 1700);
 		(void)kill(pid, SIGKILL);
 		CHECK_EQ(waitpid(pid, &st, 0), pid);

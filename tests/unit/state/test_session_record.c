@@ -302,6 +302,7 @@ TEST(killed)
 
 		if (pid == 0)
 			churn(&p);
+		REQUIRE(pid > 0);
 		(void)usleep(2000 + k * 1300);
 		(void)kill(pid, SIGKILL);
 		CHECK_EQ(waitpid(pid, &st, 0), pid);
