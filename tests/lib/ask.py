@@ -114,9 +114,16 @@ class Pty:
             continue
         return self.shown[start:]
 
-    def type(self, text, settle=0.5):
-        self.watch(settle)  # what is typed at once does not count
-        os.write(self.fd, text)
+    def type(self, text):
+        """What is typed before 0.4 s of silence does not count: again, until it is echoed."""
+        for _ in range(12):
+            self.watch(0.5)
+            start = len(self.shown)
+            os.write(self.fd, text)
+            end = time.monotonic() + 5
+            while time.monotonic() < end:
+                if text.strip() in self.shown[start:] or not self.read(0.05):
+                    return
 
     def end(self, limit=60):
         end = time.monotonic() + limit

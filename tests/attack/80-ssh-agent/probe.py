@@ -147,6 +147,8 @@ TESTS = {
     "sign_other_key_inside": lambda: after(good, sign(V["work"], login(V["session"], V["spare"]))),
     "sign_other_host_inside": lambda: after(good, sign(V["work"], login(V["session"], V["work"], host=V["evil"]))),
     "sign_forwarded": lambda: after(bind(V["good"], V["session"], V["good_sig"], 1), sign(V["work"], login(V["session"], V["work"]))),
+    "sign_namespace_user": lambda: after(good, sign(V["work"], login(V["session"], V["work"], user=b"namespace git"))),
+    "sign_long_user": lambda: after(good, sign(V["work"], login(V["session"], V["work"], user=b"x" * 300))),
     "sign_data": lambda: after(good, sign(V["work"], SSHSIG)),
     "sign_bytes": lambda: after(good, sign(V["work"], b"x" * 32)),
     "sign_flags": lambda: after(good, sign(V["work"], login(V["session"], V["work"]), 2)),

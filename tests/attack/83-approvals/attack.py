@@ -53,6 +53,7 @@ told("no grants" in call([cmd, "grants", "ls"]).stdout, "nor left a grant")
 write(work + "/p/prepare.py", """
 import sys, socket
 sys.stdout.write("\\x1b[8m\\x1b[1;2r\\x1b(0\\x0e\\x1b[?25l\\x1b[4h\\x1b[?6h")
+sys.stdout.write("\\x1b]10;#000000\\x07\\x1b]11;#000000\\x07\\x1b]4;7;#000000\\x07\\x1b[?69h\\x1b[1;2s\\x1b[?5h\\x1b[?2026h")
 sys.stdout.flush()
 s = socket.create_connection(("host.sendbox.internal", int(sys.argv[1])))
 s.sendall(b"GET / HTTP/1.0\\r\\n\\r\\n")
@@ -62,7 +63,7 @@ except OSError:
     pass
 """)
 p = Pty([run, "--", "python3", "prepare.py", str(port)])
-told(p.until(rb"\x1b\[0m\x1b\(B\x0f\x1b\[\?6l\x1b\[r\x1b\[\?7h\x1b\[\?25h\x1b\[2l\x1b\[4l.*sendbox asks"), "the question undoes what was done to the terminal", p.shown)
+told(p.until(rb"\x1b\[\?2026h.*\x1b\]104\x07\x1b\]110\x07\x1b\]111\x07.*\x1b\[\?2026l\x1b\[\?5l\x1b\[\?69l\x1b\[0m\x1b\(B\x0f\x1b\[\?6l\x1b\[r\x1b\[\?7h\x1b\[\?25h\x1b\[2l\x1b\[4l.*\x1b\[0;97;40m.*sendbox asks"), "the question undoes what was done to the terminal", p.shown)
 p.type(b"no\n")
 p.end()
 
@@ -76,6 +77,18 @@ while time.monotonic() < end:
 told(p.until(ASK) and p.watch(1.0).count(b"GOT") == 0 and served() == n, "a thousand answers typed ahead are none", p.shown[-600:])
 p.type(b"no\n")
 told(p.end() == 0 and served() == n, "and the no after it holds")
+
+# typing that goes on when the question appears: a paste, a key held down
+n = served()
+p = Pty([run, "--", "python3", "get.py", str(port)])
+p.until(ASK)
+end = time.monotonic() + 2
+while time.monotonic() < end:
+    os.write(p.fd, b"once\n")
+    p.watch(0.05)
+told(b"REFUSED" not in p.shown and b"GOT" not in p.shown and served() == n, "nor is typing that goes on after the question appeared", p.shown[-600:])
+p.type(b"once\n")
+told(p.end() == 0 and served() == n + 1, "control: after some silence the same word is an answer", p.shown[-600:])
 
 # a flood: the same again and again, then a thousand others
 n = served()

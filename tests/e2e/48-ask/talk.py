@@ -102,4 +102,17 @@ status, shown = talk(["--", "true"], [])
 told(status == 0 and b"sendbox asks" not in shown, "ask: another command is not asked for", status, shown)
 r = subprocess.run([work + "/cmd", *SAY], stdin=subprocess.DEVNULL, capture_output=True, timeout=170, start_new_session=True)
 told(r.returncode not in (0,) and b"nobody-to-ask" in r.stderr, "ask: without a terminal the answer is no", r)
+
+# guarded paths that the session made, at its end
+write("guarded_paths: {changed: ask}\n")
+KEEP = rb"keep them\? \[y/N\] "
+made = work + "/p/.github/workflows/x.yml"
+MAKE = ["--", "sh", "-c", "mkdir -p .github/workflows; echo x >.github/workflows/x.yml; printf '\\033[8m\\033]11;#000000\\007'; sleep 1"]
+status, shown = talk(MAKE, [(TRUST, b"y\n"), (KEEP, b"y\n")])
+told(status == 0 and os.path.exists(made) and b".github/workflows/x.yml" in shown, "guarded: yes keeps them", status, shown)
+told(b"\033]111\007" in shown.split(b"\033[8m")[-1], "guarded: what the program did to the terminal is undone first", shown)
+for name, answer, early in (("no", b"n\n", b""), ("an empty line", b"\n", b""), ("what was typed before", b"n\n", b"y\ny\n")):
+    subprocess.run(["rm", "-rf", work + "/p/.github"], check=True)
+    status, shown = talk(MAKE, [(KEEP, answer)], early=early)
+    told(status == 0 and not os.path.exists(made), f"guarded: {name} is no", status, shown)
 finish()
