@@ -77,6 +77,6 @@ fi
 is "disk limit" "$(sb --disk 16m -- sh -c 'head -c 40000000 /dev/zero 2>/dev/null >/tmp/f; [ "$(stat -c %s /tmp/f)" -le 16777216 ] && echo yes')" yes
 
 # --- life -----------------------------------------------------------------------------------
-is "no process is left" "$(processes)" ""
+is "no process is left" "$(processes_left)" ""
 is "no mount is left" "$(grep -c "$work" /proc/self/mounts)" 0
 finish
