@@ -28,7 +28,8 @@ static const struct cli_option table[] = {
 	{ "host", 0, "NAME", "connections to NAME or beneath it", O_HOST },
 	{ "since", 0, "TIME", "as 2h (ago), or seconds since 1970", O_SINCE },
 	{ "until", 0, "TIME", "the same", O_UNTIL },
-	{ "from", 0, "N", "from record N on; prove: that the log of N records is its beginning", O_FROM },
+	{ "from", 0, "N", "from record N on; verify: those before it may be gone; prove: that the log of N records is "
+		       "its beginning", O_FROM },
 	{ "to", 0, "N", "up to the record before N", O_TO },
 	{ "limit", 'n', "N", "the last N of them", O_LIMIT },
 	{ "follow", 'f', NULL, "tail: go on as records come", O_FOLLOW },
@@ -49,7 +50,7 @@ static void help(void)
 {
 	printf("usage: sendbox audit ls|tail|export [options]\n"
 	       "       sendbox audit show N\n"
-	       "       sendbox audit verify [--dir FOLDER --key KEY] [--head FILE]\n"
+	       "       sendbox audit verify [--dir FOLDER --key KEY] [--head FILE] [--from N]\n"
 	       "       sendbox audit prove N|--from N [--size N]\n"
 	       "       sendbox audit head [--public-key] [--append FILE] [--command PROGRAM]\n\n"
 	       "The record of what sessions did and were refused.\n\n");
@@ -208,7 +209,7 @@ static const struct audit_verb {
 	{ "tail", FILTER | BIT(O_JSON) | BIT(O_FOLLOW), false },
 	{ "export", FILTER | BIT(O_JSON) | BIT(O_FORMAT) | BIT(O_RAW), false },
 	{ "show", BIT(O_JSON) | BIT(O_DIR), true },
-	{ "verify", BIT(O_JSON) | BIT(O_DIR) | BIT(O_KEY) | BIT(O_HEAD), false },
+	{ "verify", BIT(O_JSON) | BIT(O_DIR) | BIT(O_KEY) | BIT(O_HEAD) | BIT(O_FROM), false },
 	{ "prove", BIT(O_JSON) | BIT(O_DIR) | BIT(O_KEY) | BIT(O_FROM) | BIT(O_SIZE), true },
 	{ "head", BIT(O_DIR) | BIT(O_KEY) | BIT(O_VKEY) | BIT(O_FILE) | BIT(O_COMMAND), false },
 };

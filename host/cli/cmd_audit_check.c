@@ -16,51 +16,23 @@
 #include "cmd_audit.h"
 #include "crypto/crypto.h"
 #include "publish.h"
+#include "store/audit_heads.h"
 #include "store/audit_verify.h"
 
-#define HEADS_MAX (16U << 20) /* bytes of a file of heads */
-
-struct heads {
-	struct sb_audit_head *list; /* owned, ascending */
-	size_t n;
-};
-
-static int by_size(const void *a, const void *b)
-{
-	const struct sb_audit_head *x = a;
-	const struct sb_audit_head *y = b;
-
-	return x->n < y->n ? -1 : x->n > y->n;
-}
-
-/* Those of a file. @must: it is to have one that was signed with @pub. */
-static int add_heads(struct heads *h, int dir, const char *path, const uint8_t pub[32], bool must,
+/* Those of a file. @own: history beside the log; else it is to have one that was signed with @pub. */
+static int add_heads(struct sb_audit_heads *h, int dir, const char *path, const uint8_t pub[32], bool own,
 		     struct sb_err *err)
 {
-	sb_autofree char *text = NULL;
-	sb_autofree struct sb_audit_head *some = NULL;
-	struct sb_audit_head *all;
-	size_t len = 0;
-	size_t n = 0;
-	int r = sb_fd_read_file(dir, path, HEADS_MAX, &text, &len);
+	size_t before = h->n;
+	int r = sb_audit_heads_read(h, dir, path, own, pub);
 
-	if (r == -ENOENT && !must)
+	if (r == -ENOENT && own)
 		return 0;
-	if (r == 0)
-		r = sb_audit_heads_parse(text, len, pub, &some, &n);
 	if (r < 0)
 		return sb_err_set(err, r, "%.300s: %s", path, strerror(-r));
-	if (n == 0 && must)
+	if (h->n == before && !own)
 		return sb_err_set(err, -EKEYREJECTED, "%.300s holds no head that was signed with this key",
 				  path);
-	all = realloc(h->list, (h->n + n + 1) * sizeof(*all));
-	if (!all)
-		return sb_err_set(err, -ENOMEM, "out of memory");
-	h->list = all;
-	if (n > 0)
-		memcpy(h->list + h->n, some, n * sizeof(*some));
-	h->n += n;
-	qsort(h->list, h->n, sizeof(*h->list), by_size);
 	return 0;
 }
 
@@ -86,30 +58,34 @@ static int find_key(const struct audit_args *a, const struct cli_dirs *dirs, uin
 					"one", a->key);
 }
 
-/* Key, folder and heads. @own: those beside the log, too. */
+/* Key, folder and heads: what the log brings, and what was kept elsewhere. */
 static int open_all(const struct audit_args *a, const struct cli_dirs *dirs, uint8_t pub[32],
-		    int *dir, struct heads *h, struct sb_err *err)
+		    int *dir, struct sb_audit_heads *h, struct sb_err *err)
 {
 	int r = find_key(a, dirs, pub, err);
 
 	if (r == 0)
 		r = cmd_audit_dir(a, dirs, dir, err);
+	if (r == 0) /* first: these are thinned, those that were given are not */
+		r = add_heads(h, *dir, "heads", pub, true, err);
+	if (r == 0)
+		r = add_heads(h, *dir, "head", pub, true, err);
 	for (size_t i = 0; r == 0 && i < a->n_heads; i++)
-		r = add_heads(h, AT_FDCWD, a->heads[i], pub, true, err);
-	if (r == 0)
-		r = add_heads(h, *dir, "heads", pub, false, err);
-	if (r == 0)
-		r = add_heads(h, *dir, "head", pub, false, err);
+		r = add_heads(h, AT_FDCWD, a->heads[i], pub, false, err);
+	sb_audit_heads_sort(h);
 	return r;
 }
 
 /* ---- verify ---- */
 
-static int tell(const struct audit_args *a, const struct sb_audit_report *rep, const struct heads *h)
+static int tell(const struct audit_args *a, const struct sb_audit_report *rep, const struct sb_audit_heads *h)
 {
 	char root[SB_BASE64_LEN(32) + 1];
 	uint64_t covered = h->n > 0 ? h->list[h->n - 1].n : 0;
+	char gone[64] = "";
 
+	if (rep->first > 0)
+		(void)snprintf(gone, sizeof(gone), "the first %llu are gone, ", (unsigned long long)rep->first);
 	sb_base64_write(rep->root, 32, root);
 	if (a->json && rep->good)
 		printf("{\"ok\":true,\"records\":%llu,\"first\":%llu,\"signed\":%llu,\"root\":\"%s\"}\n",
@@ -121,8 +97,8 @@ static int tell(const struct audit_args *a, const struct sb_audit_report *rep, c
 		       (unsigned long long)rep->bad, (unsigned long long)rep->bad_from, rep->file,
 		       (unsigned long long)rep->offset, rep->text);
 	else if (rep->good)
-		printf("good: %llu records, %llu of them covered by a signed head; root %s\n",
-		       (unsigned long long)rep->n, (unsigned long long)covered, root);
+		printf("good: %llu records, %s%llu of them covered by a signed head; root %s\n",
+		       (unsigned long long)rep->n, gone, (unsigned long long)covered, root);
 	else
 		printf("bad: record %llu (%s, byte %llu): %s\n", (unsigned long long)rep->bad, rep->file,
 		       (unsigned long long)rep->offset, rep->text);
@@ -134,7 +110,7 @@ static int tell(const struct audit_args *a, const struct sb_audit_report *rep, c
 int cmd_audit_verify(const struct audit_args *a, const struct cli_dirs *dirs, struct sb_err *err)
 {
 	struct sb_audit_report rep;
-	struct heads h = { 0 };
+	sb_autoheads struct sb_audit_heads h = { 0 };
 	sb_autofd int dir = -1;
 	uint8_t pub[32];
 	int r = open_all(a, dirs, pub, &dir, &h, err);
@@ -143,10 +119,9 @@ int cmd_audit_verify(const struct audit_args *a, const struct cli_dirs *dirs, st
 		r = sb_err_set(err, -ENOENT, "no signed head is there, so nobody can tell what is missing: "
 					     "give one with --head");
 	if (r == 0)
-		r = sb_audit_verify(dir, h.list, h.n, &rep, err);
+		r = sb_audit_verify(dir, h.list, h.n, a->filter.from, &rep, err);
 	if (r == 0)
 		r = tell(a, &rep, &h);
-	free(h.list);
 	return r;
 }
 

@@ -259,49 +259,6 @@ int sb_audit_tail_read(int dir, struct sb_audit_tail *ret)
 	return r;
 }
 
-static int by_size(const void *a, const void *b)
-{
-	const struct sb_audit_head *x = a;
-	const struct sb_audit_head *y = b;
-
-	return x->n < y->n ? -1 : x->n > y->n;
-}
-
-int sb_audit_heads_parse(const char *text, size_t len, const uint8_t pub[32],
-			 struct sb_audit_head **ret, size_t *ret_n)
-{
-	sb_autofree struct sb_audit_head *list = NULL;
-	size_t room = 0;
-	size_t n = 0;
-	size_t at = 0;
-
-	while (at < len) {
-		struct sb_audit_head h;
-		size_t used = 0;
-		const char *nl;
-
-		if (sb_audit_head_open(text + at, len - at, pub, &h, &used) < 0) {
-			nl = memchr(text + at, '\n', len - at);
-			at = nl ? (size_t)(nl + 1 - text) : len;
-			continue;
-		}
-		at += used;
-		if (n == room) {
-			struct sb_audit_head *more = realloc(list, (room = 2 * room + 16) * sizeof(*list));
-
-			if (!more)
-				return -ENOMEM;
-			list = more;
-		}
-		list[n++] = h;
-	}
-	if (n > 0)
-		qsort(list, n, sizeof(*list), by_size);
-	*ret = sb_take(&list);
-	*ret_n = n;
-	return 0;
-}
-
 int sb_audit_head_read(int dir, const uint8_t pub[32], struct sb_audit_head *ret)
 {
 	sb_autofree char *text = NULL;

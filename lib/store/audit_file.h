@@ -2,7 +2,7 @@
 #define SB_STORE_AUDIT_FILE_H
 /*
  * The files of a log's directory: segments ("log-" and the number of the first record, 20 digits),
- * "head" and "heads" (audit_head.h), "tail" (where the writer was; a shortcut that is never believed unchecked)
+ * "head" (audit_head.h), "heads" (audit_heads.h), "tail" (where the writer was; a shortcut that is never believed unchecked)
  * and "lock".
  */
 #include "base/err.h"
@@ -44,10 +44,6 @@ struct sb_audit_tail {
 SB_MUST_CHECK int sb_audit_tail_read(int dir, struct sb_audit_tail *ret); /* 0; -errno */
 SB_MUST_CHECK int sb_audit_tail_write(int dir, const struct sb_audit_tail *t);
 
-/* All heads that were signed here, in "heads" one behind the other, those that are none left out.
- * @ret: malloc'd, ascending. Return: 0; -errno. */
-SB_MUST_CHECK int sb_audit_heads_parse(const char *text, size_t len, const uint8_t pub[32],
-				       struct sb_audit_head **ret, size_t *ret_n);
 /* "head". Return: 0; -ENOENT; -EBADMSG, -EKEYREJECTED; -errno. */
 SB_MUST_CHECK int sb_audit_head_read(int dir, const uint8_t pub[32], struct sb_audit_head *ret);
 /* Replace a small file: no sync, but whole before and after. Return: 0; -errno. */

@@ -21,6 +21,7 @@
 
 #include "base/fd.h"
 #include "crypto/crypto.h"
+#include "store/audit_heads.h"
 
 #define BATCH (1U << 20) /* bytes of a batch */
 #define LOCK_TRIES 2000
@@ -284,17 +285,52 @@ static int use_segment(struct sb_audit_log *l, uint64_t first, struct sb_err *er
 	return 0;
 }
 
+/* The last record of a segment that another one follows. Return: its number + 1; 0: there is none. */
+static uint64_t end_of(int dir, uint64_t first)
+{
+	char name[SB_AUDIT_FILE_NAME_ROOM];
+	char last[SB_AUDIT_LINE_MAX];
+	struct sb_audit_record rec;
+	struct stat st;
+	sb_autofd int fd = -1;
+	size_t len;
+	size_t at;
+
+	sb_audit_log_name(first, name);
+	fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0)
+		return 0;
+	len = (size_t)SB_MIN((uint64_t)st.st_size, (uint64_t)sizeof(last));
+	if (sb_fd_read_at(fd, last, len, st.st_size - (off_t)len) != (ssize_t)len || last[len - 1] != '\n')
+		return 0;
+	for (at = len - 1; at > 0 && last[at - 1] != '\n'; at--)
+		continue;
+	return sb_audit_parse(last + at, len - 1 - at, &rec, NULL) < 0 ? 0 : rec.seq + 1;
+}
+
+/* No segment is missing, from record 0 on: one ends where the next begins. What is in them, verify tells. */
+static int check_chain(struct sb_audit_log *l, const uint64_t *segs, size_t n, struct sb_err *err)
+{
+	uint64_t at = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (segs[i] != at) {
+			l->state.tree.n = at;
+			return damaged(l, err, "it is missing, and what follows up to the next segment");
+		}
+		if (i + 1 < n)
+			at = end_of(l->dir, segs[i]);
+	}
+	return 0;
+}
+
 /* The newest segment that the head's tree reaches back to; an older one when that has no first line
  * yet (it was being begun). */
-static int use_segments(struct sb_audit_log *l, const struct sb_audit_head *head, struct sb_err *err)
+static int use_segments(struct sb_audit_log *l, const uint64_t *segs, size_t n,
+			const struct sb_audit_head *head, struct sb_err *err)
 {
-	sb_autofree uint64_t *segs = NULL;
-	size_t n = 0;
 	size_t i;
-	int r = sb_audit_log_list(l->dir, &segs, &n);
 
-	if (r < 0)
-		return io_error(err, r, "list it");
 	if (n == 0)
 		return head ? damaged(l, err, "it is gone") : next_segment(l, true, err);
 	i = n - 1;
@@ -305,6 +341,8 @@ static int use_segments(struct sb_audit_log *l, const struct sb_audit_head *head
 
 static int load(struct sb_audit_log *l, struct sb_err *err)
 {
+	sb_autofree uint64_t *segs = NULL;
+	size_t n = 0;
 	struct sb_audit_head head;
 	int r = sb_audit_head_read(l->dir, l->pub, &head);
 	bool signed_once = r == 0;
@@ -313,8 +351,14 @@ static int load(struct sb_audit_log *l, struct sb_err *err)
 		return damaged(l, err, "its head was not signed with this host's audit key");
 	if (r < 0 && r != -ENOENT)
 		return io_error(err, r, "read its head");
+	r = sb_audit_log_list(l->dir, &segs, &n);
+	if (r < 0)
+		return io_error(err, r, "list it");
+	r = check_chain(l, segs, n, err);
+	if (r < 0)
+		return r;
 	if (!signed_once || !use_tail(l, &head)) {
-		r = use_segments(l, signed_once ? &head : NULL, err);
+		r = use_segments(l, segs, n, signed_once ? &head : NULL, err);
 		if (r == 0 && signed_once)
 			r = check_head(l, &head, err);
 		if (r < 0)
@@ -442,15 +486,6 @@ bool sb_audit_log_unsigned(const struct sb_audit_log *l)
 	return l->state.tree.n > l->signed_n;
 }
 
-/* The history of heads narrows down what was changed; nothing depends on it. */
-static int add_head(int dir, const char *text, size_t len)
-{
-	sb_autofd int fd = openat(dir, "heads", O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW |
-						O_NONBLOCK, 0600);
-
-	return fd < 0 ? -errno : sb_fd_write_all(fd, text, len);
-}
-
 /* Under the lock: nobody else's is newer. */
 static int put_head(struct sb_audit_log *l, const struct sb_audit_head *mine, struct sb_err *err)
 {
@@ -466,7 +501,7 @@ static int put_head(struct sb_audit_log *l, const struct sb_audit_head *mine, st
 	if (r == 0 && there.n >= mine->n)
 		return 0;
 	len = sb_audit_head_sign(mine, l->pub, l->sec, text);
-	r = add_head(l->dir, text, len);
+	r = sb_audit_heads_add(l->dir, text, len);
 	if (r == 0)
 		r = sb_audit_put_file(l->dir, "head", text, len);
 	if (r == 0)

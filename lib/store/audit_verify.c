@@ -129,9 +129,9 @@ static bool first_line(struct check *c, const struct sb_audit_line *l, bool very
 		bad(c, l->first, l, "the first line of its segment was changed");
 		return false;
 	}
-	if (very_first) { /* of a pruned log: the heads tell whether it is true */
+	if (very_first) { /* where earlier ones may be gone: the heads tell whether it is true */
 		c->s = s;
-		return true;
+		return heads_fit(c, l);
 	}
 	if (s.tree.n != c->s.tree.n) {
 		bad(c, c->s.tree.n, l, "it is missing: the next segment begins with record %llu",
@@ -179,16 +179,28 @@ static void check_end(struct check *c)
 
 	if (c->next >= c->n_heads)
 		return;
-	if (c->heads[c->next].n < c->s.tree.n) /* pruned before it */
-		bad(c, c->heads[c->next].n, &l, "the records of the head of %llu are not kept any more: "
-		    "verify with a later head", (unsigned long long)c->heads[c->next].n);
+	if (c->heads[c->next].n < c->s.tree.n) /* of what is gone */
+		bad(c, c->heads[c->next].n, &l, "the records of the head of %llu are gone: verify with a "
+		    "later head", (unsigned long long)c->heads[c->next].n);
 	else
 		bad(c, c->s.tree.n, &l, "it is missing: the head was signed for %llu records, and the log "
 		    "ends after %llu", (unsigned long long)c->heads[c->n_heads - 1].n,
 		    (unsigned long long)c->s.tree.n);
 }
 
-int sb_audit_verify(int dir, const struct sb_audit_head *heads, size_t n_heads,
+/* Whether the log begins early enough: the first line of its first segment alone proves nothing. */
+static bool check_begin(struct check *c, uint64_t from)
+{
+	struct sb_audit_line l = { .first = c->rep->first };
+
+	if (c->rep->first <= from)
+		return true;
+	bad(c, from, &l, "it is missing, and all up to record %llu: --from %llu verifies the rest",
+	    (unsigned long long)c->rep->first - 1, (unsigned long long)c->rep->first);
+	return false;
+}
+
+int sb_audit_verify(int dir, const struct sb_audit_head *heads, size_t n_heads, uint64_t from,
 		    struct sb_audit_report *ret, struct sb_err *err)
 {
 	struct sb_audit_report rep = { .good = true };
@@ -200,6 +212,10 @@ int sb_audit_verify(int dir, const struct sb_audit_head *heads, size_t n_heads,
 		return k;
 	c.r = r;
 	rep.first = sb_audit_reader_first(r);
+	if (!check_begin(&c, from)) {
+		*ret = rep;
+		return 0;
+	}
 	while (c.next < n_heads && heads[c.next].n < rep.first)
 		c.next++; /* nothing can be said about them */
 	if (c.next == n_heads && n_heads > 0)
@@ -234,7 +250,7 @@ int sb_audit_hashes(int dir, uint64_t n, const struct sb_merkle_range *ranges, s
 	int k = trees ? sb_audit_reader_new(dir, &r, err) : sb_err_set(err, -ENOMEM, "out of memory");
 
 	if (k == 0 && sb_audit_reader_first(r) > 0)
-		k = sb_err_set(err, -ENODATA, "the first records are not kept any more: proofs need them");
+		k = sb_err_set(err, -ENODATA, "the first records are gone: proofs need them");
 	while (k == 0 && s.tree.n < n) {
 		struct sb_audit_line l;
 		uint64_t seq = s.tree.n;

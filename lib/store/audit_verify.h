@@ -9,7 +9,7 @@
 struct sb_audit_report {
 	bool good;
 	uint64_t first;  /* number of the first record that is kept */
-	uint64_t n;      /* records so far, those that were pruned included */
+	uint64_t n;      /* records so far, those that are gone included */
 	uint8_t root[SB_MERKLE_HASH];
 	size_t rest;     /* bytes of a record that is not whole yet */
 	uint64_t bad;    /* not good: number of the first bad record ... */
@@ -22,10 +22,11 @@ struct sb_audit_report {
 /*
  * sb_audit_verify - read the whole log and compare it with @heads
  * @heads: ascending by size
+ * @from: records before this one may be gone; 0: all have to be there
  * Return: 0: see @ret; -errno with text: it could not be read.
  */
 SB_MUST_CHECK int sb_audit_verify(int dir, const struct sb_audit_head *heads, size_t n_heads,
-				  struct sb_audit_report *ret, struct sb_err *err);
+				  uint64_t from, struct sb_audit_report *ret, struct sb_err *err);
 
 /*
  * sb_audit_hashes - roots of ranges of records, for a proof in the tree of @n records

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "store/audit_file.h"
+#include "store/audit_heads.h"
 
 /* Of the head in the corpus. */
 static const char known[] =
@@ -13,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const char *text = (const char *)data;
-	struct sb_audit_head *heads = NULL;
+	sb_autoheads struct sb_audit_heads heads = { 0 };
 	struct sb_audit_state s;
 	char again[SB_AUDIT_LOG_LINE_MAX];
 	char vkey[SB_AUDIT_VKEY_ROOM];
@@ -28,12 +29,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (sb_audit_log_parse(text, size, &s) == 0 &&
 	    (sb_audit_log_head(&s, again) != size + 1 || memcmp(again, text, size) != 0))
 		abort();
-	if (sb_audit_heads_parse(text, size, pub, &heads, &n) < 0)
+	if (sb_audit_heads_parse(&heads, text, size, false, true, pub, &n) < 0 || n > size)
 		abort();
-	for (size_t i = 1; i < n; i++)
-		if (heads[i].n < heads[i - 1].n)
+	/* what was left for the next piece is read with it */
+	if (sb_audit_heads_parse(&heads, text + n, size - n, true, true, pub, &n) < 0)
+		abort();
+	sb_audit_heads_sort(&heads);
+	for (size_t i = 1; i < heads.n; i++)
+		if (heads.list[i].n < heads.list[i - 1].n)
 			abort();
-	free(heads);
 	if (size < sizeof(copy)) {
 		uint8_t key[32];
 

@@ -69,6 +69,6 @@ static inline int place_verify(const struct place *p, struct sb_audit_report *re
 
 	if (r < 0 && r != -ENOENT)
 		return r;
-	return sb_audit_verify(p->dir, &h, r == 0 ? 1 : 0, rep, NULL);
+	return sb_audit_verify(p->dir, &h, r == 0 ? 1 : 0, 0, rep, NULL);
 }
 #endif

@@ -1,5 +1,6 @@
 /* The files of a log: several writers, what a crash leaves, what was tampered with. */
 #include "log_place.h"
+#include "store/audit_heads.h"
 
 static uint64_t records(const struct place *p)
 {
@@ -282,6 +283,98 @@ TEST(segments)
 	place_done(&p);
 }
 
+/* A segment that is gone: not good, and not continued, unless that is known. */
+TEST(segments_gone)
+{
+	struct place p;
+	struct sb_audit_report rep;
+	struct sb_audit_head h;
+	struct sb_audit_head early[2] = { 0 };
+	char big[2000];
+	uint64_t *segs = NULL;
+	char name[3][SB_AUDIT_FILE_NAME_ROOM];
+	size_t n = 0;
+
+	memset(big, 'x', sizeof(big));
+	big[sizeof(big) - 1] = '\0';
+	place_make(&p);
+	{
+		sb_autolog struct sb_audit_log *l = NULL;
+
+		REQUIRE(sb_audit_log_open(p.dir, p.sec, &l, NULL) == 0);
+		for (int i = 0; i < 50; i++)
+			CHECK_EQ(place_write(l, big, 400, NULL), 0);
+		CHECK_EQ(sb_audit_log_sign(l, &h, NULL), 0);
+	}
+	REQUIRE(sb_audit_log_list(p.dir, &segs, &n) == 0 && n == 3);
+	for (size_t i = 0; i < 3; i++)
+		sb_audit_log_name(segs[i], name[i]);
+	early[0].n = segs[1];
+	early[1] = h;
+	REQUIRE(renameat(p.dir, name[1], p.dir, "aside") == 0);
+	refuses_to_continue(&p, "the second segment is gone");
+	REQUIRE(place_verify(&p, &rep) == 0);
+	CHECK(!rep.good && rep.bad == segs[1]);
+	REQUIRE(renameat(p.dir, "aside", p.dir, name[1]) == 0);
+	CHECK_EQ(records(&p), 20000); /* control */
+	REQUIRE(unlinkat(p.dir, name[0], 0) == 0);
+	refuses_to_continue(&p, "the first segment is gone");
+	REQUIRE(place_verify(&p, &rep) == 0);
+	CHECK(!rep.good && rep.bad == 0 && strstr(rep.text, "missing"));
+	REQUIRE(sb_audit_verify(p.dir, &h, 1, segs[1], &rep, NULL) == 0);
+	CHECK(rep.good && rep.first == segs[1] && rep.n == 20000);
+	/* a head of just what is gone, and one that is none */
+	REQUIRE(sb_audit_verify(p.dir, early, 2, segs[1], &rep, NULL) == 0);
+	CHECK(!rep.good && rep.bad == segs[1] - 1);
+	REQUIRE(sb_audit_verify(p.dir, &h, 1, segs[1] - 1, &rep, NULL) == 0);
+	CHECK(!rep.good && rep.bad == segs[1] - 1);
+	free(segs);
+	place_done(&p);
+}
+
+/* "heads" stays short, whatever it was, and what is left of it is true. */
+TEST(heads_thinned)
+{
+	struct place p;
+	sb_autoheads struct sb_audit_heads got = { 0 };
+	sb_autoheads struct sb_audit_heads all = { 0 };
+	char text[SB_AUDIT_HEAD_MAX];
+	struct sb_audit_head h = { 0 };
+	struct stat st;
+	sb_autofd int fd = -1;
+	size_t len = 0;
+
+	place_make(&p);
+	fd = openat(p.dir, "heads", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	REQUIRE(fd >= 0);
+	CHECK_EQ(sb_fd_write_all(fd, "no head\n", 8), 0);
+	for (h.n = 1; h.n <= 6000; h.n++) { /* from before it was thinned */
+		h.root[0] = (uint8_t)h.n;
+		len = sb_audit_head_sign(&h, p.pub, p.sec, text);
+		REQUIRE(sb_fd_write_all(fd, text, len) == 0);
+		if (h.n == 4000)
+			CHECK_EQ(sb_fd_write_all(fd, "sendbox-audit-\n", 15), 0);
+	}
+	CHECK_EQ(sb_audit_heads_read(&all, p.dir, "heads", false, p.pub), 0);
+	CHECK_EQ(all.n, 6000);
+	CHECK_EQ(sb_audit_heads_read(&got, p.dir, "heads", true, p.pub), 0);
+	CHECK(got.n > SB_AUDIT_HEADS_KEEP / 2 && got.n <= SB_AUDIT_HEADS_KEEP);
+	CHECK(got.list[0].n == 1 && got.list[got.n - 1].n == 6000);
+	for (; h.n <= 8000; h.n++) {
+		h.root[0] = (uint8_t)h.n;
+		len = sb_audit_head_sign(&h, p.pub, p.sec, text);
+		REQUIRE(sb_audit_heads_add(p.dir, text, len) == 0);
+		REQUIRE(fstatat(p.dir, "heads", &st, 0) == 0 && st.st_size <= SB_AUDIT_HEADS_BYTES);
+	}
+	sb_audit_heads_done(&got);
+	CHECK_EQ(sb_audit_heads_read(&got, p.dir, "heads", false, p.pub), 0);
+	CHECK(got.n > SB_AUDIT_HEADS_KEEP / 2 && got.n <= 2 * SB_AUDIT_HEADS_KEEP);
+	CHECK(got.list[0].n == 1 && got.list[got.n - 1].n == 8000);
+	for (size_t i = 0; i < got.n; i++)
+		CHECK(got.list[i].root[0] == (uint8_t)got.list[i].n && (i == 0 || got.list[i].n > got.list[i - 1].n));
+	place_done(&p);
+}
+
 TEST(heads)
 {
 	const struct sb_audit_head h = { .n = 1234, .root = { 1, 2, 3, [31] = 9 } };
@@ -331,7 +424,7 @@ TEST(golden)
 	text[strcspn(text, "\n")] = '\0';
 	REQUIRE(sb_audit_vkey_parse(text, pub) == 0);
 	REQUIRE(sb_audit_head_read(dir, pub, &h) == 0);
-	REQUIRE(sb_audit_verify(dir, &h, 1, &rep, NULL) == 0);
+	REQUIRE(sb_audit_verify(dir, &h, 1, 0, &rep, NULL) == 0);
 	CHECK(rep.good);
 	CHECK_EQ(rep.n, 3);
 	REQUIRE(sb_audit_reader_new(dir, &r, NULL) == 0);
