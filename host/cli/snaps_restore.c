@@ -81,6 +81,7 @@ static int on_end(struct acting *x, const struct snap_msg_end *m)
 		sb_audit_put_num(&e, "removed", m->removed);
 		sb_audit_put_num(&e, "conflicts", m->conflicts);
 		sb_audit_put_num(&e, "yours", m->yours);
+		sb_audit_put_num(&e, "lost", m->lost);
 		sb_audit_put_num(&e, "failed", m->failed);
 	}
 	if (!m || m->failed > 0)

@@ -235,14 +235,16 @@ static void describe(const struct change *v, char *out, size_t cap)
 
 	out[0] = '\0';
 	if (v->st == SNAP_TYPE)
-		(void)snprintf(out, cap, "  (%s, was %s)", kind_text(b), kind_text(a));
+		(void)snprintf(out, cap, "  (%s, was %s%s)", kind_text(b), kind_text(a),
+			       a->kind == SB_SNAP_OTHER ? ": not kept, cannot be given back" : "");
 	else if (v->st != SNAP_ADDED && v->st != SNAP_DELETED && a->mode != b->mode)
 		(void)snprintf(out, cap, "  (mode %04o, was %04o)", b->mode, a->mode);
 	else if (v->st == SNAP_META)
 		(void)snprintf(out, cap, a->uid != b->uid || a->gid != b->gid ? "  (owner)"
 									      : "  (attributes)");
 	else if ((v->st == SNAP_ADDED ? b : a)->kind == SB_SNAP_OTHER)
-		(void)snprintf(out, cap, "  (%s: not kept)", kind_text(v->st == SNAP_ADDED ? b : a));
+		(void)snprintf(out, cap, "  (%s: not kept%s)", kind_text(v->st == SNAP_ADDED ? b : a),
+			       v->st == SNAP_ADDED ? "" : ", cannot be given back");
 }
 
 static void show_name(const struct snap_diff_conf *c, const struct change *v, const char *text)
@@ -297,6 +299,8 @@ static int show_json(const struct snap_diff_conf *c, const struct change *v, con
 	if (!o)
 		return -ENOMEM;
 	r = snap_json_path(o, "path", v->path);
+	if (v->has[0] && v->e[0].kind == SB_SNAP_OTHER)
+		r |= json_object_set_new(o, "lost", json_true()); /* it was listed, not kept */
 	if (v->g != SB_GUARDED_NO)
 		r |= json_object_set_new(o, "guarded", json_string(sb_guarded_text(v->g)));
 	for (int i = 0; i < 2; i++)

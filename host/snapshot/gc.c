@@ -324,6 +324,16 @@ static bool is_needed(struct sb_snap_store *s, const struct snap_loaded *l)
 	return memmem(text, len, l->id, SB_SNAP_HASH) != NULL;
 }
 
+bool snap_needed(struct sb_snap_store *s, const uint8_t *id)
+{
+	struct snap_loaded l = { 0 };
+	struct sb_err err = { 0 };
+	bool needed = snap_load(s, id, &l, &err) == 0 && is_needed(s, &l);
+
+	snap_loaded_done(&l);
+	return needed;
+}
+
 static bool stays(const char *const *stay, const struct snap_loaded *l)
 {
 	char hex[SB_PACK_NAME];

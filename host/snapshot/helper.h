@@ -68,6 +68,7 @@ struct snap_msg_end { /* after a plan, when it could be carried out */
 	uint64_t removed;
 	uint64_t conflicts;
 	uint64_t yours;
+	uint64_t lost; /* cannot be given back */
 	uint64_t failed;
 };
 

@@ -211,7 +211,7 @@ static int now(struct run *r, struct snap_loaded *b, struct sb_err *err)
 {
 	struct snap_captured got;
 	struct snap_capture c = { .store = r->store, .tree = &r->tree, .rules = &r->a->rules,
-				  .label = "for a comparison", .role = SB_SNAP_ROLE_MANUAL };
+				  .label = "for a comparison", .role = SB_SNAP_ROLE_UNDO };
 	int k;
 
 	if (r->a->n_paths == 0)
@@ -285,9 +285,10 @@ static int do_diff(struct run *r, struct sb_err *err)
 
 static void tell_json(const struct args *a, const struct snap_restored *res, const char *saved)
 {
-	json_t *o = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:b}", "event", "end", "restored",
+	json_t *o = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:b}", "event", "end", "restored",
 			      (json_int_t)res->restored, "removed", (json_int_t)res->removed, "conflicts",
-			      (json_int_t)res->conflicts, "yours", (json_int_t)res->theirs, "failed",
+			      (json_int_t)res->conflicts, "yours", (json_int_t)res->theirs, "lost",
+			      (json_int_t)res->lost, "failed",
 			      (json_int_t)res->failed, "dry_run", a->dry);
 
 	if (o && saved[0])
@@ -315,6 +316,8 @@ static void tell_restored(const struct args *a, const struct snap_restored *res)
 		       (unsigned long long)res->conflicts);
 	if (res->theirs > 0)
 		printf(", %llu of yours left alone", (unsigned long long)res->theirs);
+	if (res->lost > 0)
+		printf(", %llu cannot be given back", (unsigned long long)res->lost);
 	if (res->failed > 0)
 		printf(", %llu %sfailed", (unsigned long long)res->failed, a->dry ? "would have " : "");
 	if (hex[0])
@@ -326,7 +329,7 @@ static void tell_asker(const struct snap_restore *c, const struct snap_restored 
 {
 	const struct snap_msg_end m = { .type = SNAP_MSG_END, .restored = res->restored,
 					.removed = res->removed, .conflicts = res->conflicts,
-					.yours = res->theirs, .failed = res->failed };
+					.yours = res->theirs, .lost = res->lost, .failed = res->failed };
 
 	if (c->ask >= 0 && send(c->ask, &m, sizeof(m), MSG_NOSIGNAL) < 0)
 		sb_debug("nobody listens any more");
@@ -364,7 +367,7 @@ static int do_restore(struct run *r, struct sb_err *err)
 	}
 	snap_loaded_done(&x);
 	snap_loaded_done(&y);
-	return k < 0 ? k : res.conflicts + res.theirs + res.failed > 0;
+	return k < 0 ? k : res.conflicts + res.theirs + res.lost + res.failed > 0;
 }
 
 static int do_verify(struct run *r, struct sb_err *err)
@@ -387,6 +390,9 @@ static int do_rm(struct run *r, struct sb_err *err)
 		uint8_t id[SB_SNAP_HASH];
 
 		k = snap_find(r->store, r->a->only[i], id, err);
+		if (k == 0 && snap_needed(r->store, id))
+			k = sb_err_set(err, -EBUSY, "snapshot %.16s: an undo that was interrupted needs it; finish that with "
+				       "sendbox undo --continue, or take it back with --abort", r->a->only[i]);
 		if (k == 0)
 			k = snap_remove(r->store, id, err);
 	}

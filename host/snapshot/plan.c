@@ -124,6 +124,9 @@ static int need(struct op *o, const struct sb_snap_entry *now)
 		o->now_s = now->mtime_s;
 		o->now_ns = now->mtime_ns;
 		o->now_size = now->size;
+		o->now_mode = now->mode;
+		o->now_uid = now->uid;
+		o->now_gid = now->gid;
 	}
 	return 0;
 }
@@ -135,10 +138,13 @@ static int plan_other(struct plan *p, const struct snap_at *at)
 
 	if (n && snap_status(n, t) == SNAP_SAME)
 		return 1;
+	p->res->lost++;
 	snap_tell(p->c, "lost", at->path, t->why == SB_SNAP_UNREADABLE
-						? "it could not be read when the snapshot was taken"
-						: "sockets, FIFOs and devices are listed, not kept");
-	return 1;
+						? "it cannot be given back: it could not be read when the snapshot "
+						  "was taken"
+						: "it cannot be given back: sockets, FIFOs and devices are listed, "
+						  "not kept");
+	return n && !snap_plan_add(p, OP_LEFT, at->path, NULL) ? -ENOMEM : 1;
 }
 
 /* It stays, and the folders that it is in; or, with --force, comes back for what the session changed in it. */
@@ -350,7 +356,8 @@ static int one_group(struct plan *p, const struct names *now, const struct sb_sn
 
 /* A group that is and shall not be: names that belong elsewhere become files of their own. */
 static int part_group(struct plan *p, const struct names *then, struct sb_snap_group g,
-		      const struct sb_snap_manifest *target, const struct index *x)
+		      const struct sb_snap_manifest *now, const struct sb_snap_manifest *target,
+		      const struct index *x)
 {
 	char path[SB_SNAP_PATH_MAX + 1];
 	uint32_t keep = 0;
@@ -358,6 +365,7 @@ static int part_group(struct plan *p, const struct names *then, struct sb_snap_g
 
 	for (uint32_t i = 0; i < g.n; i++) {
 		struct sb_snap_entry e;
+		struct sb_snap_entry is_now;
 		uint32_t is;
 		int r;
 
@@ -375,8 +383,11 @@ static int part_group(struct plan *p, const struct names *then, struct sb_snap_g
 		}
 		if (!snap_wanted(p->c->paths, path) || p->c->guarded || file_op(p, x, path))
 			continue;
-		if (!snap_plan_add(p, OP_FILE, path, &e))
-			return -ENOMEM;
+		r = snap_lookup(p->c->store, now, path, &is_now);
+		if (r == 0)
+			r = need(snap_plan_add(p, OP_FILE, path, &e), &is_now);
+		if (r < 0)
+			return r;
 	}
 	return 0;
 }
@@ -400,7 +411,7 @@ static int plan_links(struct plan *p, const struct sb_snap_manifest *now,
 	if (r == 0 && (n.n > 0 || t.n > 0))
 		r = index_files(p, &x);
 	while (r == 0 && sb_snap_group_next(now, &at, &g) == 1)
-		r = part_group(p, &t, g, target, &x);
+		r = part_group(p, &t, g, now, target, &x);
 	free(x.v);
 	x = (struct index){ 0 };
 	if (r == 0 && t.n > 0)

@@ -274,11 +274,16 @@ static void steps(struct state *s, struct apply *a, struct snap_restored *res)
 	for (size_t i = p->n; i > 0; i--)
 		if (p->v[i - 1].kind == OP_REMOVE)
 			one(s, a, &p->v[i - 1], res);
+	/* the disk may be full: what makes room comes before what needs some */
+	for (size_t i = 0; i < p->n; i++)
+		if (snap_shrinks(&p->v[i]))
+			one(s, a, &p->v[i], res);
 	for (size_t i = 0; i < p->n; i++)
 		if (p->v[i].kind == OP_DIR)
 			one(s, a, &p->v[i], res);
 	for (size_t i = 0; i < p->n; i++)
-		if (p->v[i].kind == OP_FILE || p->v[i].kind == OP_LINK || p->v[i].kind == OP_META)
+		if (p->v[i].kind == OP_LINK || p->v[i].kind == OP_META ||
+		    (p->v[i].kind == OP_FILE && !snap_shrinks(&p->v[i])))
 			one(s, a, &p->v[i], res);
 	for (size_t i = 0; i < p->n; i++)
 		if (p->v[i].kind == OP_HARD)

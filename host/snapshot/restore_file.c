@@ -92,13 +92,29 @@ static int check_now(const struct apply *a, const struct op *o, const char *name
 		       : -ESTALE;
 }
 
+/* Is @st what was looked at, or what this restore made? Somebody may have renamed another one onto its name. */
+static bool same_node(const struct apply *a, const struct op *o, const struct stat *st)
+{
+	if (o->now_kind == SB_SNAP_NONE || (o->kind == OP_DIR_META && o->now_kind != SB_SNAP_DIR)) /* made a moment ago; a file system may give it to its own owner */
+		return !a->root || st->st_uid == geteuid() || st->st_uid == o->e.uid;
+	if (st->st_uid != o->now_uid || st->st_gid != o->now_gid)
+		return false;
+	return o->kind == OP_DIR_META || /* its times and mode changed with what was done in it */
+	       ((uint64_t)st->st_size == o->now_size && (st->st_mode & 07777) == o->now_mode &&
+		st->st_mtim.tv_sec == o->now_s && (uint32_t)st->st_mtim.tv_nsec == o->now_ns);
+}
+
 /* --- metadata --- */
+
+#define LIST_MAX 65536 /* the kernel's */
 
 static int drop_xattrs(const char *path, const uint8_t *want, size_t len)
 {
-	char list[4096];
-	ssize_t n = listxattr(path, list, sizeof(list));
+	sb_autofree char *list = malloc(LIST_MAX);
+	ssize_t n = list ? listxattr(path, list, LIST_MAX) : 0;
 
+	if (!list || (n < 0 && errno != ENOTSUP))
+		return list ? -errno : -ENOMEM;
 	for (ssize_t at = 0; at < n; at += (ssize_t)strlen(list + at) + 1) {
 		const uint8_t *value;
 		struct sb_rd r;
@@ -260,7 +276,7 @@ static int into_place(struct apply *a, const char *name)
 	return -errno;
 }
 
-static int do_file(struct apply *a, const struct op *o, const char *name)
+static int write_file(struct apply *a, const struct op *o, const char *name)
 {
 	sb_autofd int fd = open_tmp(a);
 	int r = fd < 0 ? fd : copy_object(a, &o->e, fd);
@@ -274,6 +290,25 @@ static int do_file(struct apply *a, const struct op *o, const char *name)
 	if (r < 0)
 		(void)unlinkat(a->dir, a->tmp, 0);
 	return r;
+}
+
+bool snap_shrinks(const struct op *o)
+{
+	return o->kind == OP_FILE && o->now_kind == SB_SNAP_FILE && o->now_size > o->e.size;
+}
+
+/* On a full disk what is there goes first when it takes more room than what comes: the snapshot of what is
+ * there has it, and who is killed between the two finds nothing there, and goes on. */
+static int do_file(struct apply *a, const struct op *o, const char *name)
+{
+	int r = write_file(a, o, name);
+	struct stat st;
+
+	if ((r != -ENOSPC && r != -EDQUOT) || !snap_shrinks(o) ||
+	    fstatat(a->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
+	    (uint64_t)st.st_blocks * 512 < o->e.size || unlinkat(a->dir, name, 0) < 0)
+		return r;
+	return write_file(a, o, name);
 }
 
 static int do_link(struct apply *a, const struct op *o, const char *name)
@@ -350,7 +385,7 @@ static int do_meta(struct apply *a, const struct op *o)
 		return fd;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (!dir && !S_ISREG(st.st_mode))
+	if ((!dir && !S_ISREG(st.st_mode)) || !same_node(a, o, &st))
 		return -ESTALE;
 	return set_meta(a, fd, &o->e, false);
 }

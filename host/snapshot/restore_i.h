@@ -26,6 +26,9 @@ struct op {
 	int64_t now_s;
 	uint32_t now_ns;
 	uint64_t now_size;
+	uint32_t now_mode;
+	uint32_t now_uid;
+	uint32_t now_gid;
 	struct sb_snap_entry e; /* as it shall be; name NULL */
 };
 
@@ -62,6 +65,8 @@ struct apply {
 };
 /* Beneath the tree, through no link. Return: descriptor, -errno. */
 SB_MUST_CHECK int snap_open_beneath(int root, const char *path, int flags);
+/* A file that is larger than what shall be there: putting it back makes room. */
+bool snap_shrinks(const struct op *o);
 /* Return: 0; -errno. */
 SB_MUST_CHECK int snap_apply(struct apply *a, const struct op *o);
 

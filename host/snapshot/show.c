@@ -46,7 +46,8 @@ static int show_one(const struct snap_loaded *l, FILE *out, bool json)
 			       label[0] ? "  " : "", (unsigned long long)c->files,
 			       (double)c->bytes / (1024.0 * 1024.0), path) < 0 ? -EIO : 0;
 	}
-	o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "id", hex, "time", when, "role",
+	o = json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "id", hex, "time", when, "time_ns",
+		      (json_int_t)l->m.time_ns, "role",
 		      role_text(l->m.role), "label", label, "path", path, "files", (json_int_t)c->files,
 		      "dirs", (json_int_t)c->dirs, "links", (json_int_t)c->links, "not_kept",
 		      (json_int_t)c->others, "excluded", (json_int_t)c->excluded, "bytes", (json_int_t)c->bytes);

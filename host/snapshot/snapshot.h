@@ -160,6 +160,7 @@ struct snap_restored {
 	uint64_t removed;
 	uint64_t conflicts; /* left alone: changed by both */
 	uint64_t theirs;    /* left alone: changed by the user alone, afterwards */
+	uint64_t lost;      /* FIFOs, sockets, devices, what could not be read: never kept */
 	uint64_t failed;
 };
 SB_MUST_CHECK int snap_restore(const struct snap_restore *c, struct snap_restored *ret,
@@ -179,6 +180,8 @@ struct snap_gone {
 /* Remove what no snapshot needs; the store is open exclusively. */
 SB_MUST_CHECK int snap_gc(struct sb_snap_store *s, struct snap_gone *ret, struct sb_err *err);
 SB_MUST_CHECK int snap_remove(struct sb_snap_store *s, const uint8_t *id, struct sb_err *err);
+/* Whether an interrupted restore of its folder names it. */
+bool snap_needed(struct sb_snap_store *s, const uint8_t *id);
 /* Remove all but the newest @keep of each folder, of those that are older than @before_ns (0 = any age). */
 /* @stay: ids, hex, that are not touched; NULL-terminated. */
 SB_MUST_CHECK int snap_prune(struct sb_snap_store *s, uint64_t keep, uint64_t before_ns, const char *const *stay,
