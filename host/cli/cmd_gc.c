@@ -73,6 +73,7 @@ static void tell(const struct counts *n, bool only_old)
 	say(n->folders, "folder of instances that are gone cleared",
 	    "folders of instances that are gone cleared");
 	say(n->old.sessions, "old session forgotten", "old sessions forgotten");
+	say(n->old.loose, "snapshot of no session removed", "snapshots of no session removed");
 	say(n->old.snapshots, "snapshot of them removed", "snapshots of them removed");
 }
 

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/num.h"
 #include "os/loop.h"
+#include "retention_snaps.h"
 #include "self.h"
 #include "sizes.h"
 
@@ -200,6 +201,24 @@ static int collect(void)
 	return self_lines(argv, nothing, NULL, &err);
 }
 
+/* Snapshots that no session holds: what is too old, then the older half until it is small enough. */
+static int drop_loose(const struct cli_dirs *d, struct state *s, const struct retention *r,
+		      struct retention_done *ret, struct sb_err *err)
+{
+	SB_CLEANUP(retention_snaps_done) struct retention_snaps l = { NULL };
+	const uint64_t now = sb_real_ns();
+	int k;
+
+	if (!r->age_ns && (!r->bytes || snapshot_bytes(d) <= r->bytes))
+		return 0;
+	k = retention_snaps_list(s, &l, err);
+	if (k == 0 && r->age_ns && now > r->age_ns)
+		k = retention_snaps_drop(&l, retention_snaps_older(&l, now - r->age_ns), &ret->loose, err);
+	while (k == 0 && r->bytes && json_array_size(l.v) > 0 && snapshot_bytes(d) > r->bytes)
+		k = retention_snaps_drop(&l, (json_array_size(l.v) + 1) / 2, &ret->loose, err);
+	return k;
+}
+
 /* The older half of those that may go, until it is small enough or nothing more can go. */
 static int by_size(struct plan *p, const struct cli_dirs *d, struct state *s, const struct retention *r,
 		   struct retention_done *ret, struct sb_err *err)
@@ -252,6 +271,8 @@ int retention_apply(const struct cli_dirs *d, struct state *s, const struct rete
 	k = remove_chosen(&p, s, ret, err);
 	if (k == 0 && ret->snapshots > 0 && collect() != 0)
 		k = sb_err_set(err, -EIO, "sendbox snapshot gc failed");
+	if (k == 0)
+		k = drop_loose(d, s, r, ret, err);
 	return k < 0 ? k : by_size(&p, d, s, r, ret, err);
 }
 

@@ -1,9 +1,10 @@
 #ifndef SB_HOST_CLI_RETENTION_H
 #define SB_HOST_CLI_RETENTION_H
 /*
- * Which sessions are remembered, and with them their snapshots: retention.* of the configuration. The
- * oldest go first; one that runs or is kept stays, and by age and size the last one of each folder does,
- * too. Snapshots that a remaining session names stay. The audit log is not touched.
+ * Which sessions are remembered, and with them their snapshots: retention.* of the configuration. Snapshots
+ * that no session holds go first (retention_snaps.h), then the oldest sessions; one that runs or is kept
+ * stays, and by age and size the last one of each folder does, too. Snapshots that a remaining session names
+ * stay. The audit log is not touched.
  */
 #include "config/config.h"
 #include "dirs.h"
@@ -20,7 +21,8 @@ void retention_of(const struct cfg *c, bool any, struct retention *ret, const ch
 
 struct retention_done {
 	size_t sessions;
-	size_t snapshots;
+	size_t snapshots; /* of these */
+	size_t loose;     /* that no session holds */
 };
 /* Return: 0; -errno with text; what was done is in @ret in any case. */
 SB_MUST_CHECK int retention_apply(const struct cli_dirs *d, struct state *s, const struct retention *r,

@@ -128,7 +128,7 @@ void session_text_line(FILE *to, const struct session_record *r)
 	session_text_duration(r, took, sizeof(took));
 	session_text_outcome(r, end, sizeof(end));
 	session_text_command(r, command, sizeof(command));
-	(void)fprintf(to, "%.*s  %.19s  %8s  %-9s  %s%s%s\n", SHORT, id, when, took, end,
+	(void)fprintf(to, "%.*s  %.19s  %8s  %-9s  %s%s%s%s\n", SHORT, id, when, took, end, r->kept ? "[kept] " : "",
 		      r->agent ? r->agent : "", r->agent ? ": " : "", command);
 }
 

@@ -229,10 +229,11 @@ const struct cfg_key cfg_keys[] = {
 	    .merge = 0),
 	ROW("retention.max_age", DURATION, ACTS, 1000, 3660 * DAY, NULL, NULL, NULL,
 	    "sessions are remembered so long, the last one of each folder always",
-	    "older ones are forgotten, with their snapshots", .merge = 0),
+	    "older ones are forgotten, with their snapshots; and older snapshots of no session", .merge = 0),
 	ROW("retention.snapshots_mb", SIZE, ACTS, 4096, 1024 * TIB, NULL, NULL, NULL,
 	    "what all snapshots may take on the disk",
-	    "the oldest sessions are forgotten, but for the last one of each folder", .merge = 0),
+	    "snapshots of no session go, then the oldest sessions, but for the last one of each folder",
+	    .merge = 0),
 
 	MAP("policy", "what is allowed inside"),
 	ROW("policy.profile", ENUM, ACTS, 0, 0, "strict|default|build", "default", NULL,

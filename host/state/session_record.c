@@ -434,6 +434,11 @@ int session_record_remove(struct state *s, const uint8_t id[16], struct sb_err *
 
 /* ---- what killed runs left ---- */
 
+bool session_record_alive(struct state *s, const uint8_t id[16])
+{
+	return state_session_alive(s, id);
+}
+
 int session_record_gc(struct state *s, size_t *n, struct sb_err *err)
 {
 	sb_autostmt sqlite3_stmt *st = NULL;

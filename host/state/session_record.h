@@ -96,6 +96,8 @@ SB_MUST_CHECK int session_record_uses(struct state *s, const char *snapshot, boo
 SB_MUST_CHECK int session_record_count(struct state *s, uint64_t *ret, struct sb_err *err);
 /* The row goes, and with it what it says of snapshots. -EBUSY: it runs; -ENOENT. */
 SB_MUST_CHECK int session_record_remove(struct state *s, const uint8_t id[16], struct sb_err *err);
+/* Whether its processes hold its lock: from before it has a row. */
+bool session_record_alive(struct state *s, const uint8_t id[16]);
 /* Rows of sessions that are gone become crashed. @n: counted up. */
 SB_MUST_CHECK int session_record_gc(struct state *s, size_t *n, struct sb_err *err);
 
