@@ -1,4 +1,5 @@
 /* `sendbox diff`: what a session did to the folders that it could write to. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -72,6 +73,7 @@ int cmd_diff(int argc, char **argv)
 	struct sb_err err = { 0 };
 	const char *value;
 	bool dashes;
+	uint32_t given = 0;
 	int status = SB_EXIT_OK;
 	int at = 0;
 	int id;
@@ -82,9 +84,12 @@ int cmd_diff(int argc, char **argv)
 	while ((id = cli_options_next(table, SB_ARRAY_LEN(table), argc, argv, &at, &value, &dashes, &err)) > 0) {
 		if (id == O_HELP)
 			return usage();
+		given |= 1U << id;
 		if (snaps_word(&call, flag_of(id)) < 0)
 			break;
 	}
+	if (id == 0 && (given & 1U << O_NAMES) && (given & (1U << O_STAT | 1U << O_JSON)))
+		id = sb_err_set(&err, -EINVAL, "--names excludes --stat and --json");
 	if (id < 0) {
 		cli_error("%s", err.text);
 		return SB_EXIT_USAGE;
@@ -106,5 +111,5 @@ int cmd_diff(int argc, char **argv)
 	snaps_words_done(&w);
 	if (r < 0)
 		cli_error("%s", err.text[0] ? err.text : strerror(-r));
-	return r < 0 ? SB_EXIT_INTERNAL : status;
+	return r < 0 ? snaps_words_status(r) : status;
 }

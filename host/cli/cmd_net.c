@@ -88,10 +88,8 @@ static int parse(struct net *n, int argc, char **argv, struct sb_err *err)
 			return sb_err_set(err, -EINVAL, "one session at a time, not \"%.60s\" too",
 					  argv[at]);
 		n->session = argv[at++];
-		if (n->session[0] == '\0' ||
-		    n->session[strspn(n->session, "0123456789abcdef")] != '\0')
-			return sb_err_set(err, -EINVAL, "\"%.60s\" is no beginning of a session's id",
-					  n->session);
+		if (n->session[0] == '\0')
+			return sb_err_set(err, -EINVAL, "\"\" names no session");
 	}
 	return 0;
 }
@@ -132,7 +130,8 @@ static void list_one(void *arg, int dir, const struct sb_plan *p)
 
 	(void)dir;
 	sb_hex_write(p->session, sizeof(p->session), hex);
-	if (n->session && strncmp(hex, n->session, strlen(n->session)) != 0)
+	if (n->session && strncmp(hex, n->session, strlen(n->session)) != 0 &&
+	    !(p->instance && strcmp(p->instance, n->session) == 0))
 		return;
 	command_text(p, command, sizeof(command));
 	if (localtime_r(&t, &tm))
@@ -149,7 +148,8 @@ static int find(struct net *n, struct sb_err *err)
 	int r = cli_session_find(&n->dirs.d, n->session, &n->dir, &n->plan, err);
 
 	if (r == CLI_SESSION_NONE && n->session)
-		return sb_err_set(err, -ENOENT, "no running session begins with %.32s", n->session);
+		return sb_err_set(err, -ENOENT, "no running session begins with \"%.60s\", and no "
+						"instance of that name runs", n->session);
 	if (r == CLI_SESSION_NONE)
 		return sb_err_set(err, -ENOENT, "no running session");
 	if (r == CLI_SESSION_MANY) {
@@ -443,6 +443,7 @@ int cmd_net(int argc, char **argv)
 {
 	struct net n = { .dir = -1, .sock = -1 };
 	struct sb_err err = { 0 };
+	bool found = false;
 	int r = parse(&n, argc, argv, &err);
 
 	if (r < 0) {
@@ -451,8 +452,8 @@ int cmd_net(int argc, char **argv)
 	}
 	if (n.help) {
 		printf("usage: sendbox net [options] [SESSION]\n\nShow the connections of a running "
-		       "session (the only one, or the one whose id begins with\nSESSION), or change "
-		       "what it may reach.\n\n");
+		       "session (the only one, or the one whose id begins with\nSESSION, or of the instance of "
+		       "that name), or change what it may reach.\n\n");
 		cli_options_help(table, SB_ARRAY_LEN(table));
 		return fflush(stdout) == 0 ? SB_EXIT_OK : SB_EXIT_INTERNAL;
 	}
@@ -461,6 +462,7 @@ int cmd_net(int argc, char **argv)
 		r = cli_dirs_init(&n.dirs, &err);
 	if (r == 0)
 		r = find(&n, &err);
+	found = r == 0;
 	if (r == 0)
 		r = connect_gate(&n, &err);
 	if (r == 0 && n.n_allow + n.n_remove > 0)
@@ -474,5 +476,7 @@ int cmd_net(int argc, char **argv)
 		r = sb_err_set(&err, -EIO, "cannot write to standard output");
 	if (r < 0)
 		cli_error("%s", err.code ? err.text : strerror(-r));
+	if (r < 0 && n.session && !found) /* a word that names none, as everywhere */
+		return SB_EXIT_USAGE;
 	return r < 0 ? 1 : SB_EXIT_OK;
 }

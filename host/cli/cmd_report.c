@@ -12,6 +12,7 @@
 #include "dirs.h"
 #include "provenance.h"
 #include "report.h"
+#include "session_text.h"
 #include "verbs.h"
 
 enum { O_JSON = 1, O_MARKDOWN, O_OUTPUT, O_SIGN, O_RAW, O_HELP };
@@ -19,7 +20,7 @@ enum { O_JSON = 1, O_MARKDOWN, O_OUTPUT, O_SIGN, O_RAW, O_HELP };
 static const struct cli_option table[] = {
 	{ "json", 0, NULL, "one JSON object", O_JSON },
 	{ "markdown", 0, NULL, "as Markdown", O_MARKDOWN },
-	{ "output", 'o', "FILE", "write it there, which must not exist", O_OUTPUT },
+	{ "output", 'o', "FILE", "write it there, which must not exist; - is standard output", O_OUTPUT },
 	{ "sign", 0, NULL, "with --output: sign it with this host's key, in FILE.sig", O_SIGN },
 	{ "no-redact", 0, NULL, "leave in what looks like a secret", O_RAW },
 	{ "help", 'h', NULL, "this text", O_HELP },
@@ -59,6 +60,8 @@ static int parse(int argc, char **argv, struct args *a, struct sb_err *err)
 		return n;
 	if (a->json && a->markdown)
 		return sb_err_set(err, -EINVAL, "--json and --markdown exclude each other");
+	if (a->output && strcmp(a->output, "-") == 0)
+		a->output = NULL; /* standard output, as everywhere */
 	if (a->sign && !a->output)
 		return sb_err_set(err, -EINVAL, "--sign needs --output FILE: the signature is FILE.sig");
 	return 0;
@@ -75,7 +78,7 @@ static int find(const struct args *a, const struct cli_dirs *d, struct session_r
 		return r;
 	if (!a->session && !getcwd(cwd, sizeof(cwd)))
 		return sb_err_set(err, -errno, "the current folder: %s", strerror(errno));
-	return session_record_get(s, a->session, a->session ? NULL : cwd, ret, err);
+	return session_text_find(s, a->session, cwd, ret, err);
 }
 
 static int print(const struct args *a, json_t *doc, FILE *to)
@@ -166,8 +169,8 @@ int cmd_report(int argc, char **argv)
 
 	if (r == 0 && a.help) {
 		printf("usage: sendbox report [options] [SESSION]\n\nTell what a session did: files, network, "
-		       "commands, packages, secrets, refusals, approvals. Without\nSESSION, the first digits of "
-		       "an id, the last one of this folder.\n\n");
+		       "commands, packages, secrets, refusals, approvals. SESSION is\nthe first digits of "
+		       "an id, or an instance, whose last one is meant; without it, the last one of this\nfolder is.\n\n");
 		cli_options_help(table, SB_ARRAY_LEN(table));
 		return fflush(stdout) == 0 ? SB_EXIT_OK : SB_EXIT_INTERNAL;
 	}

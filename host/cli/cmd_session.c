@@ -182,13 +182,13 @@ static int find(const struct args *a, struct state *s, struct session_record *re
 {
 	char cwd[4096];
 
-	if (a->what)
+	if (a->what && strcmp(a->verb, "show") != 0)
 		return session_record_get(s, a->what, NULL, ret, err);
 	if (strcmp(a->verb, "show") != 0)
 		return sb_err_set(err, -EINVAL, "session %s: which one? see sendbox session ls", a->verb);
 	if (!getcwd(cwd, sizeof(cwd)))
 		return sb_err_set(err, -errno, "the current folder: %s", strerror(errno));
-	return session_record_get(s, NULL, cwd, ret, err);
+	return session_text_find(s, a->what, cwd, ret, err);
 }
 
 static int show(struct args *a, struct state *s, struct sb_err *err)

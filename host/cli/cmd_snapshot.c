@@ -68,7 +68,10 @@ static int usage(void)
 static int operands(struct snap_cmd *c, int least, int most)
 {
 	if (c->argc < least || c->argc > most)
-		return sb_err_set(&c->err, -EINVAL, "snapshot: see sendbox snapshot --help for the operands");
+		return sb_err_set(&c->err, -EINVAL, "snapshot %s takes %s, not %d; see sendbox snapshot --help",
+				  c->call.argv[1], most == 0 ? "no operand"
+						   : least == 0 ? "one operand at most"
+						   : most == 2 ? "one or two operands" : "operands", c->argc);
 	return 0;
 }
 
@@ -190,6 +193,8 @@ static int do_restore(struct snap_cmd *c)
 		/* for the life of this program */
 		r = snaps_pair(&c->call, "--only", abs[strlen(path)] ? abs + strlen(path) + 1 : "");
 	}
+	if (r == 0 && c->to && access(c->to, F_OK) < 0 && errno == ENOENT)
+		return sb_err_set(&c->err, -EINVAL, "--to \"%.300s\": there is no such folder; make it first", c->to);
 	act.subject = c->to ? c->to : path;
 	act.paths = c->argv + 1;
 	act.n_paths = (size_t)(c->argc > 1 ? c->argc - 1 : 0);
@@ -328,6 +333,7 @@ int cmd_snapshot(int argc, char **argv)
 	const struct verb *v = verb_of(argc > 0 ? argv[0] : NULL);
 	const char *value;
 	bool dashes;
+	uint32_t given = 0;
 	int at = v ? 1 : 0;
 	int id;
 	int r = 0;
@@ -341,6 +347,7 @@ int cmd_snapshot(int argc, char **argv)
 		if (v && !(v->may >> id & 1))
 			r = sb_err_set(&c.err, -EINVAL, "snapshot %s has no such option; see sendbox snapshot "
 				       "--help", v->name);
+		given |= 1U << id;
 		r = r < 0 ? r : take(&c, id, value);
 	}
 	if (id == 0 && !v)
@@ -348,6 +355,10 @@ int cmd_snapshot(int argc, char **argv)
 			       "see sendbox snapshot --help");
 	if (id < 0 || r < 0) {
 		cli_error("%s", c.err.text);
+		return SB_EXIT_USAGE;
+	}
+	if ((given & 1U << O_NAMES) && (given & (1U << O_STAT | 1U << O_JSON))) {
+		cli_error("--names excludes --stat and --json");
 		return SB_EXIT_USAGE;
 	}
 	c.argc = argc - at;

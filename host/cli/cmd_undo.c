@@ -115,5 +115,5 @@ int cmd_undo(int argc, char **argv)
 	snaps_words_done(&w);
 	if (r < 0)
 		cli_error("%s", err.text[0] ? err.text : strerror(-r));
-	return r < 0 ? SB_EXIT_INTERNAL : status;
+	return r < 0 ? snaps_words_status(r) : status;
 }

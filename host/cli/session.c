@@ -138,7 +138,8 @@ static void on_candidate(void *arg, int dir, const struct sb_plan *plan)
 
 	(void)dir;
 	sb_hex_write(plan->session, sizeof(plan->session), hex);
-	if (f->prefix && strncmp(hex, f->prefix, strlen(f->prefix)) != 0)
+	if (f->prefix && strncmp(hex, f->prefix, strlen(f->prefix)) != 0 &&
+	    !(plan->instance && strcmp(plan->instance, f->prefix) == 0))
 		return;
 	memcpy(f->id, plan->session, sizeof(f->id));
 	f->n++;

@@ -19,7 +19,7 @@ void cli_session_done(struct cli_session *s); /* closes; the directory stays */
 
 /*
  * cli_session_find - open the directory of a running session of the caller
- * @prefix: the beginning of its id, which no other running session has; NULL = the only one
+ * @prefix: the beginning of its id, which no other running session has, or its instance; NULL = the only one
  * @ret_plan: owned by the caller
  *
  * Return: 0; CLI_SESSION_NONE, CLI_SESSION_MANY; -errno with text.

@@ -1,5 +1,6 @@
 #include "session_text.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/num.h"
@@ -105,6 +106,38 @@ void session_text_duration(const struct session_record *r, char *out, size_t cap
 		(void)snprintf(out, cap, "-");
 	else
 		sizes_duration(end - r->started_ns, out, cap);
+}
+
+/* ---- by a word ---- */
+
+struct of_instance {
+	const char *name;
+	char id[33];
+};
+
+static int on_record(void *arg, const struct session_record *r)
+{
+	struct of_instance *f = arg;
+
+	if (!r->instance || strcmp(r->instance, f->name) != 0 || r->kind != SESSION_COMMAND)
+		return 0;
+	sb_hex_write(r->id, sizeof(r->id), f->id);
+	return 1;
+}
+
+int session_text_find(struct state *s, const char *word, const char *project, struct session_record *ret,
+		      struct sb_err *err)
+{
+	struct of_instance f = { .name = word };
+	struct sb_err later = { 0 };
+	int r = session_record_get(s, word, word ? NULL : project, ret, err);
+
+	if (!word || (r != -ENOENT && r != -EINVAL))
+		return r;
+	if (session_record_each(s, on_record, &f, &later) <= 0) /* the newest first */
+		return r;
+	*err = (struct sb_err){ 0 };
+	return session_record_get(s, f.id, NULL, ret, err);
 }
 
 /* ---- lists ---- */

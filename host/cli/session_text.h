@@ -20,4 +20,13 @@ void session_text_outcome(const struct session_record *r, char *out, size_t cap)
 /* How long it ran, or runs; "-": nobody knows. */
 void session_text_duration(const struct session_record *r, char *out, size_t cap);
 
+/*
+ * session_text_find - the session that a word of the user's means
+ * @word: first digits of an id, or the name of an instance, whose last session is meant; NULL: the last one
+ *        of @project
+ * Return: 0; -ENOENT; -ENOTUNIQ; -EINVAL; -errno. The text is in @err.
+ */
+SB_MUST_CHECK int session_text_find(struct state *s, const char *word, const char *project,
+				    struct session_record *ret, struct sb_err *err);
+
 #endif

@@ -180,7 +180,7 @@ int snaps_session(const struct cli_dirs *d, const char *session, const char *pat
 
 		free(v);
 		sb_hex_write(rec.id, sizeof(rec.id), hex);
-		return sb_err_set(err, -ENOENT, "there are no snapshots of session %.12s: it shared nothing "
+		return sb_err_set(err, -ENODATA, "there are no snapshots of session %.12s: it shared nothing "
 				  "read-write, or they were turned off", hex);
 	}
 	*ret = v;

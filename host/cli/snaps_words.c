@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli.h"
 #include "core/plan.h"
 
 int snaps_absolute(const char *word, char **ret, struct sb_err *err)
@@ -91,6 +92,11 @@ int snaps_words(const struct cli_dirs *d, int argc, char **argv, struct snaps_wo
 	if (r == 0)
 		r = snaps_session(d, ret->session, ret->session ? NULL : here, &ret->of, &ret->n_of, err);
 	return r < 0 ? r : in_some(ret, argv, err);
+}
+
+int snaps_words_status(int r)
+{
+	return r == -ENOENT || r == -EINVAL || r == -ENOTUNIQ || r == -EBUSY ? SB_EXIT_USAGE : SB_EXIT_INTERNAL;
 }
 
 void snaps_words_done(struct snaps_words *w)

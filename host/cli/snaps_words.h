@@ -13,6 +13,8 @@ struct snaps_words {
 /* A first word of 4 to 32 hex digits is a session. Return: 0; -errno with the text. */
 SB_MUST_CHECK int snaps_words(const struct cli_dirs *d, int argc, char **argv, struct snaps_words *ret,
 			      struct sb_err *err);
+/* The exit status for what was wrong with the words: as everywhere where a session is named. */
+int snaps_words_status(int r);
 void snaps_words_done(struct snaps_words *w);
 /* The paths that lie in folder @i, as --only of @c. @ret: whether any does, or none was given. */
 SB_MUST_CHECK int snaps_words_only(const struct snaps_words *w, size_t i, struct snaps_call *c, bool *ret,

@@ -307,6 +307,8 @@ void mon_audit_outcome(struct monitor *m)
 	m->audit.told = true;
 	m->audit.told_fail = m->done.fail;
 	e.subject = m->done.fail < SB_ARRAY_LEN(fails) ? fails[m->done.fail] : "internal";
+	if (m->cli_gone && m->done.fail == SB_FAIL_CANCELLED)
+		e.subject = "crashed"; /* nobody cancelled it: as the session's row will say */
 	if (m->done.fail == SB_FAIL_NONE)
 		put_exit(&e, &m->done.exit);
 	if (mon_audit_wait(m, &e, SB_IPC_AUDIT_SIGN, on_outcome, NULL) < 0)

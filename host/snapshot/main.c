@@ -36,6 +36,7 @@ struct args {
 	size_t n_only;
 	uint64_t keep;
 	uint64_t before_s;
+	bool mistaken; /* what was named is not there */
 	bool json, stat, names, guarded, escape, heads, force, dry, sync, ask, no_cache, go_on, back;
 };
 
@@ -180,6 +181,15 @@ static int do_create(struct run *r, struct sb_err *err)
 	return 0;
 }
 
+/* What the user named; a session's own were there once. */
+static int find(struct run *r, const char *word, uint8_t id[SB_SNAP_HASH], struct sb_err *err)
+{
+	int k = snap_find(r->store, word, id, err);
+
+	r->a->mistaken = !r->a->session && (k == -ENOENT || k == -EINVAL || k == -ENOTUNIQ);
+	return k;
+}
+
 static int both(struct run *r, struct snap_loaded *a, struct snap_loaded *b, struct sb_err *err)
 {
 	uint8_t from[SB_SNAP_HASH];
@@ -188,9 +198,9 @@ static int both(struct run *r, struct snap_loaded *a, struct snap_loaded *b, str
 	int k;
 
 	if (r->a->from) {
-		k = snap_find(r->store, r->a->from, from, err);
+		k = find(r, r->a->from, from, err);
 		if (k == 0 && r->a->to)
-			k = snap_find(r->store, r->a->to, to, err);
+			k = find(r, r->a->to, to, err);
 		if (k == -ENOENT && r->a->session) {
 			*err = (struct sb_err){ 0 };
 			k = sb_err_set(err, k, "the snapshots of session %.12s are not there any more: somebody "
@@ -248,6 +258,7 @@ static int known(struct run *r, const struct snap_loaded *x, const struct snap_l
 			k = snap_lookup(r->store, &y->m, path, &e);
 		if (k == -ENOENT && r->a->n_paths > 0)
 			k = snap_there(r->tree.fd, path);
+		r->a->mistaken = k == -ENOENT;
 		if (k == -ENOENT)
 			return sb_err_set(err, k, "\"%.200s\": neither a session nor a path of it", path);
 		if (k < 0)
@@ -373,7 +384,7 @@ static int do_restore(struct run *r, struct sb_err *err)
 static int do_verify(struct run *r, struct sb_err *err)
 {
 	uint8_t id[SB_SNAP_HASH];
-	int64_t k = r->a->from ? snap_find(r->store, r->a->from, id, err) : 0;
+	int64_t k = r->a->from ? find(r, r->a->from, id, err) : 0;
 
 	if (k == 0)
 		k = snap_verify(r->store, r->a->from ? id : NULL, stdout, r->a->json, err);
@@ -389,7 +400,7 @@ static int do_rm(struct run *r, struct sb_err *err)
 	for (size_t i = 0; k == 0 && i < r->a->n_only; i++) {
 		uint8_t id[SB_SNAP_HASH];
 
-		k = snap_find(r->store, r->a->only[i], id, err);
+		k = find(r, r->a->only[i], id, err);
 		if (k == 0 && snap_needed(r->store, id))
 			k = sb_err_set(err, -EBUSY, "snapshot %.16s: an undo that was interrupted needs it; finish that with "
 				       "sendbox undo --continue, or take it back with --abort", r->a->only[i]);
@@ -444,7 +455,7 @@ static int do_path(struct run *r, struct sb_err *err)
 {
 	struct snap_loaded x = { 0 };
 	uint8_t id[SB_SNAP_HASH];
-	int k = snap_find(r->store, r->a->from ? r->a->from : "", id, err);
+	int k = find(r, r->a->from ? r->a->from : "", id, err);
 
 	if (k == 0)
 		k = snap_load(r->store, id, &x, err);
@@ -517,5 +528,5 @@ int main(int argc, char **argv)
 		snap_text((const uint8_t *)why, strlen(why), text, sizeof(text));
 		(void)fprintf(stderr, "sendbox: %s\n", text);
 	}
-	_exit(k < 0 ? 124 : k);
+	_exit(k < 0 ? (a.mistaken ? 2 : 124) : k);
 }
