@@ -18,6 +18,7 @@
 #include "state/session_record.h"
 
 #define LINES_MAX 200
+#define LINE_PATH 400 /* of a path; from the middle of longer ones something is left out */
 
 /* A folder of the user's that the session may write to; files and our own folders are not. */
 static bool is_subject(const struct run *r, const struct sb_plan_mount *m)
@@ -32,13 +33,25 @@ static bool is_subject(const struct run *r, const struct sb_plan_mount *m)
 	return true;
 }
 
+/* Whether a value of that layer is from a file of the project, or one that it extends. */
+static bool is_inner(enum cfg_layer layer)
+{
+	return layer == CFG_ORG || layer == CFG_PROJECT || layer == CFG_AGENT;
+}
+
 static bool enabled(const struct run *r)
 {
 	const struct plan_input in = launch_input(r);
 
+	const struct cfg_value *v;
+
 	if (r->opt->no_snapshot || r->plan->builder || r->plan->task != SB_TASK_COMMAND)
 		return false;
-	return r->opt->plan || conf_bool(&in, "snapshots.enabled", true);
+	if (r->opt->plan || conf_bool(&in, "snapshots.enabled", true))
+		return true;
+	/* a project's file does not turn off what the review of guarded paths needs */
+	v = cfg_get(in.conf->cfg, "snapshots.enabled");
+	return v && is_inner(v->origin.layer) && strcmp(conf_str(&in, "guarded_paths.changed", "keep"), "keep") != 0;
 }
 
 bool run_snaps_wanted(const struct run *r)
@@ -87,9 +100,12 @@ static void note_guarded(struct run_snaps *s, const struct snap_msg_guarded *m)
 {
 	void *more;
 	char *line = NULL;
+	const size_t len = strlen(m->path);
+	const bool cut = len > LINE_PATH;
 
 	if (s->n_lines >= LINES_MAX ||
-	    asprintf(&line, "%c %.1000s (%.39s)", (char)m->status, m->path, m->what) < 0)
+	    asprintf(&line, "%c %.*s%s%s (%.39s)", (char)m->status, cut ? LINE_PATH / 2 : LINE_PATH, m->path, cut ? "..." : "",
+		     cut ? m->path + len - LINE_PATH / 2 : "", m->what) < 0)
 		return;
 	more = realloc(s->lines, (s->n_lines + 1) * sizeof(char *));
 	if (!more) {
@@ -206,7 +222,8 @@ static int add_rules(const struct run *r, struct snaps_call *c)
 	int k = 0;
 
 	for (size_t i = 0; k == 0 && !r->opt->plan && (v = cfg_item(in.conf->cfg, "snapshots.exclude", i)); i++)
-		k = snaps_pair(c, "--exclude", conf_text(&in, v));
+		/* what a project leaves out the review sees all the same */
+		k = snaps_pair(c, is_inner(v->origin.layer) ? "--exclude-inner" : "--exclude", conf_text(&in, v));
 	return k;
 }
 
@@ -273,34 +290,54 @@ static int after_one(struct run *r, size_t i, struct snap_msg_done *m)
 		k = answer(r->snaps, 0, m);
 	if (k < 0)
 		return k;
-	if (m->code == 0)
+	if (m->code == 0 && !m->staged)
 		sb_hex_write(m->id, sizeof(m->id), r->snaps->v[i].after);
 	return 0;
+}
+
+/* Nothing could be compared: of @v nothing is known. */
+static void unknown(struct run *r, struct run_snap *v, const char *why)
+{
+	char text[1000];
+
+	v->unknown = true;
+	(void)snprintf(text, sizeof(text), "no snapshot of %.200s after the session: %.400s. What it changed is not known, of "
+		       "guarded paths neither; diff and undo compare with what is there when they run, and fail while "
+		       "this lasts", v->mount->host, why);
+	launch_say(r, text);
+}
+
+static void count(struct run_snaps *s, struct run_snap *v, const struct snap_msg_done *m)
+{
+	v->guarded = m->guarded;
+	s->guarded += m->guarded;
+	s->added += m->added;
+	s->deleted += m->deleted;
+	s->modified += m->modified;
 }
 
 static void after(struct run *r)
 {
 	struct run_snaps *s = r->snaps;
+	int k = 0;
 
 	for (size_t i = 0; i < s->n; i++) {
 		struct snap_msg_done m = { 0 };
-		char text[700];
-		int k = after_one(r, i, &m);
+		char text[1000];
 
+		if (k == 0)
+			k = after_one(r, i, &m);
 		if (k < 0 || m.code < 0) {
-			(void)snprintf(text, sizeof(text), "no snapshot after the session: %.400s; undo works, but "
-				       "cannot tell your later changes from the session's",
-				       k < 0 ? "sendbox-snapshot ended" : m.text);
-			launch_say(r, text);
-			if (k < 0)
-				return;
+			unknown(r, &s->v[i], k < 0 ? "sendbox-snapshot ended" : m.text);
 			continue;
 		}
-		s->v[i].guarded = m.guarded;
-		s->guarded += m.guarded;
-		s->added += m.added;
-		s->deleted += m.deleted;
-		s->modified += m.modified;
+		count(s, &s->v[i], &m);
+		if (!m.staged)
+			continue;
+		(void)snprintf(text, sizeof(text), "the snapshot after the session could not be written: %.400s. Guarded paths "
+			       "were compared all the same; diff and undo compare with what is there when they run, and "
+			       "fail while this lasts", m.text);
+		launch_say(r, text);
 	}
 }
 
@@ -308,8 +345,10 @@ void run_snaps_again(struct run *r, size_t i)
 {
 	struct snap_msg_done m = { 0 };
 
-	if (after_one(r, i, &m) < 0 || m.code < 0)
-		launch_say(r, "no snapshot after the quarantine: diff and report show what is in it, too");
+	if (after_one(r, i, &m) < 0 || m.code < 0 || m.staged)
+		launch_say(r, r->snaps->v[i].after[0]
+				      ? "no snapshot after the quarantine: diff and report show what is in it, too"
+				      : "no snapshot after the quarantine either");
 	else
 		remember(r);
 }

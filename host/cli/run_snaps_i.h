@@ -11,6 +11,7 @@ struct run_snap {
 	char before[65]; /* id, hex; "" = none */
 	char after[65];
 	uint64_t guarded;
+	bool unknown; /* it could not be compared */
 };
 struct run_snaps {
 	struct run_snap v[SNAP_TREES_MAX];

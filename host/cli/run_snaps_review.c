@@ -23,8 +23,8 @@ static void show(struct run *r)
 	const struct run_snaps *s = r->snaps;
 	char text[1200];
 
-	(void)snprintf(text, sizeof(text), "this session made or changed %llu path%s that programs outside run or "
-		       "believe; look at %s first:", (unsigned long long)s->guarded, s->guarded == 1 ? "" : "s",
+	(void)snprintf(text, sizeof(text), "this session made, changed or removed %llu path%s that programs outside "
+		       "run or believe; look at %s first:", (unsigned long long)s->guarded, s->guarded == 1 ? "" : "s",
 		       s->guarded == 1 ? "it" : "them");
 	launch_say(r, text);
 	for (size_t i = 0; i < s->n_lines && i < SHOWN; i++) {
@@ -56,7 +56,7 @@ static int put_back(struct run *r, const struct run_snap *v, const char *session
 	k = snaps_pair(&c, "--path", v->mount->host);
 	if (k == 0)
 		k = snaps_pair(&c, "--from", v->before);
-	if (k == 0)
+	if (k == 0 && v->after[0]) /* else what is there is what it left */
 		k = snaps_pair(&c, "--to", v->after);
 	if (k == 0)
 		k = snaps_word(&c, "--guarded");
@@ -68,36 +68,40 @@ static int put_back(struct run *r, const struct run_snap *v, const char *session
 	return snaps_restore(&r->dirs, &c, &act, err);
 }
 
+static void quarantine_one(struct run *r, size_t i, const char *session)
+{
+	const struct run_snap *v = &r->snaps->v[i];
+	struct sb_err err = { 0 };
+	char made[sizeof(v->after)];
+	char text[700];
+	int k;
+
+	memcpy(made, v->after, sizeof(made));
+	k = put_back(r, v, session, &err);
+	if (k == 0 && made[0])
+		(void)snprintf(text, sizeof(text), "they are in quarantine: the folder has them as they were before; "
+			       "sendbox snapshot restore %.12s PATH brings back what the session made", made);
+	else if (k == 0)
+		(void)snprintf(text, sizeof(text), "guarded paths of %.300s are as they were before; what the session made "
+			       "of them is in the newest snapshot of sendbox snapshot ls, if that could be written",
+			       v->mount->host);
+	else
+		(void)snprintf(text, sizeof(text), "quarantine: not all of them could be put back (%.300s); see sendbox "
+			       "diff --guarded", err.text[0] ? err.text : "see above");
+	launch_say(r, text);
+	if (k >= 0)
+		run_snaps_again(r, i);
+}
+
 static void quarantine(struct run *r)
 {
 	const struct run_snaps *s = r->snaps;
-	char text[700];
 	char hex[33];
 
 	sb_hex_write(r->plan->session, sizeof(r->plan->session), hex);
-	for (size_t i = 0; i < s->n; i++) {
-		const struct run_snap *v = &s->v[i];
-		struct sb_err err = { 0 };
-		char made[sizeof(v->after)];
-		int k;
-
-		memcpy(made, v->after, sizeof(made));
-		if (v->guarded == 0)
-			continue;
-		k = v->after[0] ? 0 : -ENOENT;
-		if (k == 0)
-			k = put_back(r, v, hex, &err);
-		if (k == 0)
-			(void)snprintf(text, sizeof(text), "they are in quarantine: the folder has them as they were "
-				       "before; sendbox snapshot restore %.12s PATH brings back what the session "
-				       "made", made);
-		else
-			(void)snprintf(text, sizeof(text), "quarantine: not all of them could be put back (%.300s); "
-				       "see sendbox diff --guarded", err.text[0] ? err.text : "see above");
-		launch_say(r, text);
-		if (k >= 0)
-			run_snaps_again(r, i);
-	}
+	for (size_t i = 0; i < s->n; i++)
+		if (s->v[i].guarded > 0 || s->v[i].unknown)
+			quarantine_one(r, i, hex);
 }
 
 void run_snaps_review(struct run *r)
@@ -105,12 +109,19 @@ void run_snaps_review(struct run *r)
 	const struct plan_input in = launch_input(r);
 	const char *what = r->opt->plan ? "keep" : conf_str(&in, "guarded_paths.changed", "keep");
 	bool ask = strcmp(what, "ask") == 0 && at_terminal(r);
+	bool unknown = false;
 
-	if (r->snaps->guarded == 0)
+	for (size_t i = 0; i < r->snaps->n; i++)
+		unknown = unknown || r->snaps->v[i].unknown;
+	if (r->snaps->guarded == 0 && !unknown)
 		return;
 	if (ask)
 		prompt_clean();
-	show(r);
+	if (r->snaps->guarded > 0)
+		show(r);
+	if (unknown && strcmp(what, "keep") != 0)
+		launch_say(r, "which guarded paths the session changed is not known; they are put back as they were before "
+			      "it, unless you keep what is there");
 	if (ask && prompt_yes("sendbox: keep them? [y/N] ", REVIEW_MS))
 		return;
 	if (strcmp(what, "keep") != 0)

@@ -55,7 +55,10 @@ static int on_plan(struct acting *x, const struct snap_msg_plan *m, int sock)
 	struct sb_audit_event e;
 	int r;
 
-	sb_hex_write(m->saved, sizeof(m->saved), x->saved);
+	x->saved[0] = '\0';
+	for (size_t i = 0; i < sizeof(m->saved); i++)
+		if (m->saved[i] != 0) /* else what is there could not be kept */
+			sb_hex_write(m->saved, sizeof(m->saved), x->saved);
 	e = event_of(x, x->a->action);
 	sb_audit_put_bool(&e, "force", x->a->force);
 	sb_audit_put_num(&e, "restore", m->restore);

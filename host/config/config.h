@@ -50,6 +50,7 @@ enum cfg_merge {
 	CFG_M_GROW,          /* deny lists: entries are added, never taken away, lock or not */
 	CFG_M_ALLOW,         /* entries are added; with an outer lock: chosen from the outer's */
 	CFG_M_FIXED,         /* entries are added; with an outer lock: nothing changes */
+	CFG_M_STRICTER,      /* ENUM, BOOL: a file of the project may only go on in the order of words, false to true */
 };
 /* What a text must be, beyond its length. */
 enum cfg_text {

@@ -151,11 +151,11 @@ const struct cfg_key cfg_keys[] = {
 	    "what happens at the end to hooks, settings of editors and agents, CI files, package scripts "
 	    "and makefiles that the session made or changed",
 	    "quarantine: they are as they were before; ask: the same unless the answer is yes",
-	    .merge = 0),
+	    .merge = CFG_M_STRICTER),
 	MAP("snapshots", "what shared folders were like before and after a session"),
 	ROW("snapshots.enabled", BOOL, ACTS, 0, 0, NULL, "true", NULL,
 	    "take them of each folder that is shared read-write",
-	    "false: there is no diff and no undo", .merge = 0),
+	    "false: there is no diff and no undo", .merge = CFG_M_STRICTER),
 	ROW("snapshots.exclude", LIST, ACTS, 0, 256, NULL, NULL, NULL,
 	    "names, or paths with a slash, that are left out; * ? and [] as in a shell",
 	    "diff names the rules, undo leaves such places alone", .merge = CFG_M_FIXED),

@@ -301,6 +301,7 @@ static int merge_list(struct merging *m, struct cfg_value *into, const struct cf
 		into->locked_by = from->locked_by;
 		return join(m, from, &was, into);
 	case CFG_M_INNERMOST:
+	case CFG_M_STRICTER:
 	default:
 		*into = *from;
 		return 0;
@@ -311,9 +312,26 @@ static int merge_list(struct merging *m, struct cfg_value *into, const struct cf
 
 static int merge_map(struct merging *m, struct cfg_value *into, const struct cfg_value *from);
 
+/* The place of an ENUM's word among all of them; of a BOOL 0 or 1. */
+static size_t strictness(const struct cfg_value *v)
+{
+	size_t len;
+	size_t i = 0;
+
+	if (v->kind == DOC_BOOL)
+		return v->boolean;
+	len = strlen(v->text);
+	for (const char *w = v->row->words; w; w = strchr(w, '|') ? strchr(w, '|') + 1 : NULL, i++)
+		if (strncmp(w, v->text, len) == 0 && (w[len] == '|' || w[len] == '\0'))
+			return i;
+	return 0;
+}
+
 static int merge_value(struct merging *m, struct cfg_value *into, const struct cfg_value *from,
 		       bool there)
 {
+	char where[600];
+
 	if (from->kind == DOC_MAP && !there) {
 		*into = *from;
 		into->n = 0;
@@ -328,6 +346,14 @@ static int merge_value(struct merging *m, struct cfg_value *into, const struct c
 	if (there && into->locked_by) {
 		if (!cfg_equal(into, from))
 			locked(m, from, into->locked_by, "an outer file has set this");
+		return 0;
+	}
+	if (there && from->row->merge == CFG_M_STRICTER && from->origin.layer >= CFG_ORG &&
+	    from->origin.layer < CFG_COMMAND_LINE && into->origin.layer != CFG_DEFAULT &&
+	    strictness(from) < strictness(into)) {
+		cfg_origin_text(&into->origin, where, sizeof(where));
+		cfg_problem(m->p, from, m->path, "locked", "%s has a stricter value, which an inner file may not loosen",
+			    where);
 		return 0;
 	}
 	*into = *from;

@@ -23,22 +23,34 @@
 #include "base/fd.h"
 #include "base/num.h"
 #include "capture_i.h"
+#include "core/guarded.h"
 
 #define FILES_A_TASK 64
 #define ENOUGH_TASKS 4      /* waiting: another worker is worth its start */
 #define SLACK_NS 20000000LL /* clocks of files run behind by a tick */
 #define DENTS 65536
 
-bool snap_excluded(const struct snap_rules *r, const char *path, const char *name)
+static bool rule_fits(const char *p, const char *path, const char *name)
 {
+	return strchr(p, '/') ? fnmatch(p + (*p == '/'), path, FNM_PATHNAME) == 0 : fnmatch(p, name, 0) == 0;
+}
+
+enum snap_left snap_excluded(const struct snap_rules *r, const char *path, const char *name)
+{
+	const size_t mark = strlen(SNAP_RULE_INNER);
+	enum snap_left left = SNAP_IN;
+
 	for (uint32_t i = 0; r && i < r->n; i++) {
 		const char *p = r->patterns[i];
+		const bool inner = strncmp(p, SNAP_RULE_INNER, mark) == 0;
 
-		if (strchr(p, '/') ? fnmatch(p + (*p == '/'), path, FNM_PATHNAME) == 0
-				   : fnmatch(p, name, 0) == 0)
-			return true;
+		if (!rule_fits(inner ? p + mark : p, path, name))
+			continue;
+		if (!inner)
+			return SNAP_OUT;
+		left = SNAP_OUT_INNER;
 	}
-	return false;
+	return left;
 }
 
 int cap_fail(struct cap *c, const struct cap_dir *d, const char *name, int code)
@@ -89,6 +101,20 @@ void cap_stat(struct cap_entry *e, const struct stat *st)
 	e->uid = st->st_uid;
 	e->gid = st->st_gid;
 	e->links = S_ISDIR(st->st_mode) ? 1 : (uint32_t)st->st_nlink;
+}
+
+void cap_opaque(struct cap_worker *w, struct cap_entry *e, uint8_t why)
+{
+	e->kind = SB_SNAP_OTHER;
+	e->why = why;
+	e->same = e->known = false;
+	w->unreadable++;
+}
+
+static void leave_out(struct cap_entry *e)
+{
+	*e = (struct cap_entry){ .name = e->name, .name_len = e->name_len, .kind = SB_SNAP_OTHER,
+				 .why = SB_SNAP_EXCLUDED };
 }
 
 /* --- tasks --- */
@@ -154,6 +180,14 @@ static bool failed(struct cap *c)
 	return f;
 }
 
+static bool all_left_out(const struct cap_dir *d)
+{
+	for (uint32_t i = 0; i < d->n; i++)
+		if (d->v[i].why != SB_SNAP_EXCLUDED && d->v[i].kind != SB_SNAP_NONE)
+			return false;
+	return d->rest;
+}
+
 /* One task of @d is done; write @d, and its parents, when it was the last one. */
 static void end_task(struct cap_worker *w, struct cap_dir *d)
 {
@@ -170,7 +204,9 @@ static void end_task(struct cap_worker *w, struct cap_dir *d)
 		(void)pthread_mutex_unlock(&c->lock);
 		if (!last)
 			return;
-		if (d->fd >= 0 && !failed(c)) {
+		if (d->fd >= 0 && all_left_out(d)) {
+			leave_out(e);
+		} else if (d->fd >= 0 && !failed(c)) {
 			r = cap_folder(w, d, e);
 			if (r < 0)
 				(void)cap_fail(c, parent, parent ? e->name : ".", r);
@@ -255,23 +291,57 @@ static uint8_t why_of(mode_t mode)
 				: SB_SNAP_BLOCK;
 }
 
-/* Look at one entry. @e->kind stays NONE when it has gone. */
-static int look(struct cap *c, struct cap_dir *d, struct cap_entry *e)
+/* Whether a project's rule holds for what @e is: guarded names, and what shows a repository, are kept. */
+static bool rule_holds(const struct cap_entry *e, const char *path)
 {
+	if (e->kind == SB_SNAP_DIR)
+		return true;
+	return sb_guarded(path) == SB_GUARDED_NO && sb_guarded_above(path) == SB_GUARDED_NO &&
+	       !sb_guarded_bare(e->name) &&
+	       (e->kind != SB_SNAP_LINK || sb_guarded_link(path) == SB_GUARDED_NO);
+}
+
+static enum snap_left by_rules(const struct cap *c, const struct cap_dir *d, const struct cap_entry *e, char *path,
+			       size_t cap)
+{
+	const struct snap_rules *r = c->conf->rules;
+	enum snap_left left;
+
+	if (!r || r->n == 0)
+		return SNAP_IN;
+	if (cap_path(d, e->name, path, cap) == 0)
+		return d->rest ? SNAP_OUT : SNAP_IN;
+	left = snap_excluded(r, path, e->name);
+	if (left != SNAP_IN && left != SNAP_OUT && sb_guarded(path) != SB_GUARDED_NO)
+		return SNAP_IN;
+	if (left == SNAP_IN && d->rest && sb_guarded(path) == SB_GUARDED_NO)
+		return SNAP_OUT_INNER;
+	return left;
+}
+
+/* Look at one entry. @e->kind stays NONE when it has gone. */
+static int look(struct cap_worker *w, struct cap_dir *d, struct cap_entry *e)
+{
+	const struct cap *c = w->cap;
 	const struct snap_capture *conf = c->conf;
 	char path[SB_SNAP_PATH_MAX + 1];
+	enum snap_left left;
 	struct stat st;
 
 	if (conf->leftover && strncmp(e->name, conf->leftover, strlen(conf->leftover)) == 0)
 		return unlinkat(d->fd, e->name, 0) < 0 && errno != ENOENT ? -errno : 0;
-	if (conf->rules && conf->rules->n > 0 && cap_path(d, e->name, path, sizeof(path)) > 0 &&
-	    snap_excluded(conf->rules, path, e->name)) {
-		e->kind = SB_SNAP_OTHER;
-		e->why = SB_SNAP_EXCLUDED;
+	left = by_rules(c, d, e, path, sizeof(path));
+	if (left == SNAP_OUT) {
+		leave_out(e);
 		return 0;
 	}
-	if (fstatat(d->fd, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : -errno;
+	if (fstatat(d->fd, e->name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		if (errno == ENOMEM)
+			return -errno;
+		if (errno != ENOENT)
+			cap_opaque(w, e, SB_SNAP_UNREADABLE);
+		return 0;
+	}
 	cap_stat(e, &st);
 	if (st.st_dev != c->dev) {
 		*e = (struct cap_entry){ .name = e->name, .name_len = e->name_len };
@@ -286,6 +356,11 @@ static int look(struct cap *c, struct cap_dir *d, struct cap_entry *e)
 	} else {
 		e->kind = SB_SNAP_OTHER;
 		e->why = why_of(st.st_mode);
+	}
+	if (left == SNAP_OUT_INNER && rule_holds(e, path)) {
+		e->rest = e->kind == SB_SNAP_DIR;
+		if (!e->rest)
+			leave_out(e);
 	}
 	return 0;
 }
@@ -363,7 +438,7 @@ static int fill(struct cap_worker *w, struct cap_dir *d, struct listing *l)
 
 		*e = (struct cap_entry){ .name_len = (uint8_t)d->arena[at], .name = d->arena + at + 1 };
 		at += 2U + e->name_len;
-		r = look(w->cap, d, e);
+		r = look(w, d, e);
 		if (r < 0)
 			return cap_fail(w->cap, d, e->name, r);
 		if (e->kind != SB_SNAP_NONE)
@@ -393,6 +468,9 @@ static int distribute(struct cap_worker *w, struct cap_dir *d)
 		child->parent = d;
 		child->at = i;
 		child->fd = -1;
+		child->rest = d->v[i].rest;
+		child->depth = d->depth + 1;
+		child->len = d->len + (d->len > 0) + d->v[i].name_len;
 		child->pending = 1; /* its listing */
 		d->v[i].child = child;
 		r = push(c, child, 0, 0);
@@ -419,30 +497,37 @@ static int distribute(struct cap_worker *w, struct cap_dir *d)
 	return r;
 }
 
-/* Return: 0; GONE or closed is noted in @e; -errno. */
-static int open_dir(struct cap *c, struct cap_dir *d, struct cap_entry *e)
+/* A folder that cannot be opened or listed. Return: 0: that is noted in @e; -errno. */
+static int closed_dir(struct cap_worker *w, struct cap_dir *d, struct cap_entry *e, int code)
+{
+	sb_fd_close(&d->fd);
+	if (!d->parent || code == -ENOMEM)
+		return code;
+	if (code == -ENOENT || code == -ENOTDIR || code == -ELOOP) {
+		e->kind = SB_SNAP_NONE;
+		e->same = false;
+	} else {
+		cap_opaque(w, e, code == -EMFILE || code == -ENFILE || code == -ENAMETOOLONG ? SB_SNAP_DEEP
+											     : SB_SNAP_UNREADABLE);
+	}
+	return 0;
+}
+
+/* Return: 0: @d->fd is open, or why it is not is noted in @e; -errno. */
+static int open_dir(struct cap_worker *w, struct cap_dir *d, struct cap_entry *e)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	struct cap *c = w->cap;
 	struct stat st;
 
+	if (d->depth > SB_SNAP_DEPTH_MAX || d->len + 1 + SB_SNAP_NAME_MAX > SB_SNAP_PATH_MAX)
+		return closed_dir(w, d, e, -ENAMETOOLONG);
 	if (!d->parent)
 		d->fd = openat(c->conf->tree->fd, ".", flags);
 	else
 		d->fd = openat(d->parent->fd, e->name, flags);
-	if (d->fd < 0) {
-		if (d->parent && (errno == EACCES || errno == EPERM)) {
-			e->kind = SB_SNAP_OTHER;
-			e->why = SB_SNAP_UNREADABLE;
-		} else if (d->parent && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)) {
-			e->kind = SB_SNAP_NONE;
-		} else {
-			return -errno;
-		}
-		e->same = false;
-		return 0;
-	}
-	if (fstat(d->fd, &st) < 0)
-		return -errno;
+	if (d->fd < 0 || fstat(d->fd, &st) < 0)
+		return closed_dir(w, d, e, -errno);
 	if (st.st_ino != e->ino) /* another one by now */
 		e->known = e->same = false;
 	if (st.st_dev != c->dev) { /* mounted just now */
@@ -461,16 +546,19 @@ static int do_dir(struct cap_worker *w, struct cap_dir *d)
 	struct cap *c = w->cap;
 	struct cap_entry *e = d->parent ? &d->parent->v[d->at] : &c->root;
 	struct listing l = { 0 };
-	int r = open_dir(c, d, e);
+	int r = open_dir(w, d, e);
 
-	if (r == 0 && d->fd < 0) {
-		w->unreadable += e->why == SB_SNAP_UNREADABLE;
+	if (r == 0 && d->fd < 0)
 		return 0;
-	}
 	if (r == 0 && !e->known)
 		r = cap_xattrs(w, d->fd, e);
-	if (r == 0)
+	if (r == 0) {
 		r = list(w, d->fd, &l);
+		if (r < 0 && closed_dir(w, d, e, r) == 0) {
+			free(l.arena);
+			return 0;
+		}
+	}
 	if (r == 0)
 		r = fill(w, d, &l);
 	free(l.arena);
@@ -544,7 +632,7 @@ static void *work(void *arg)
 			(void)pthread_cond_broadcast(&c->more);
 		(void)pthread_mutex_unlock(&c->lock);
 	}
-	if (!failed(c)) {
+	if (!c->conf->stage && !failed(c)) {
 		int r = sb_packer_flush(c->packer, &w->block);
 
 		if (r < 0)
@@ -604,8 +692,8 @@ static int start(struct cap *c, struct cap_dir **root)
 	c->max_workers = processors();
 	for (size_t i = 0; i < CAP_WORKERS; i++)
 		c->w[i].cap = c;
-	r = sb_packer_new(sb_snap_store_dir(c->store, SB_SNAP_PACKS), &c->packer);
-	if (r == 0)
+	r = c->conf->stage ? 0 : sb_packer_new(sb_snap_store_dir(c->store, SB_SNAP_PACKS), &c->packer);
+	if (r == 0 && !c->conf->stage)
 		r = sb_snap_cachew_new(c->store, &c->cachew);
 	if (r == 0 && !c->conf->no_cache)
 		r = sb_snap_cache_open(c->store, tree->key, c->dev, &c->old);

@@ -10,7 +10,8 @@
 
 #define TRIES 3
 #define NAMES_MAX 65536
-#define GONE 1 /* no file of this kind is there any more */
+#define PIECES (-E2BIG)      /* a sparse file in more pieces than are kept */
+#define SOURCE (-EREMOTEIO) /* the file cannot be read; other errors are of the store */
 
 int cap_put(struct cap_worker *w, const void *p, size_t len, uint8_t hash[SB_SNAP_HASH])
 {
@@ -18,6 +19,8 @@ int cap_put(struct cap_worker *w, const void *p, size_t len, uint8_t hash[SB_SNA
 
 	sb_digest_of(w->digest, p, len, hash);
 	r = sb_snap_store_has(w->cap->store, hash);
+	if (r == 0 && w->cap->conf->stage)
+		return sb_snap_store_stage(w->cap->store, hash, p, len);
 	if (r == 0) {
 		r = sb_packer_claim(w->cap->packer, hash);
 		if (r == 1)
@@ -40,11 +43,13 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/* Those that fit together, in the order of names; the rest is told as not read. */
 static int pack_xattrs(struct cap_worker *w, int fd, char **names, size_t n, struct cap_entry *e)
 {
 	sb_autofree uint8_t *value = malloc(65536);
 	uint8_t hash[SB_SNAP_HASH];
 	struct sb_buf b;
+	bool all = true;
 	int r = value ? 0 : -ENOMEM;
 
 	sb_buf_init(&b, SB_SNAP_XATTR_MAX);
@@ -52,11 +57,14 @@ static int pack_xattrs(struct cap_worker *w, int fd, char **names, size_t n, str
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		ssize_t len = fgetxattr(fd, names[i], value, 65536);
 
-		if (len >= 0)
+		if (len < 0 && errno == ENOMEM)
+			r = -ENOMEM;
+		else if (len >= 0 && b.len + 5 + strlen(names[i]) + (size_t)len <= SB_SNAP_XATTR_MAX)
 			sb_snap_xattrs_add(&b, names[i], value, (uint32_t)len);
-		else if (errno != ENODATA && errno != EPERM && errno != EACCES)
-			r = -errno;
+		else if (len >= 0 || (errno != ENODATA && errno != EPERM && errno != EACCES))
+			all = false;
 	}
+	w->unreadable += !all;
 	if (r == 0)
 		r = sb_buf_error(&b);
 	if (r == 0)
@@ -72,11 +80,25 @@ static int pack_xattrs(struct cap_worker *w, int fd, char **names, size_t n, str
 	return r;
 }
 
+static char **sorted(char *list, size_t len, size_t *ret_n)
+{
+	char **v = calloc(len + 1, sizeof(char *)); /* a name has a byte at least */
+	size_t n = 0;
+
+	for (size_t at = 0; v && at < len; at += strlen(list + at) + 1)
+		if (is_ours(list + at))
+			v[n++] = list + at;
+	if (n > 1)
+		qsort(v, n, sizeof(*v), by_text);
+	*ret_n = n;
+	return v;
+}
+
 int cap_xattrs(struct cap_worker *w, int fd, struct cap_entry *e)
 {
 	char few[1024];
 	sb_autofree char *many = NULL;
-	char *names[512];
+	sb_autofree char **names = NULL;
 	char *list = few;
 	size_t n = 0;
 	ssize_t len;
@@ -90,15 +112,16 @@ int cap_xattrs(struct cap_worker *w, int fd, struct cap_entry *e)
 			return -ENOMEM;
 		len = flistxattr(fd, many, NAMES_MAX);
 	}
-	if (len <= 0)
-		return len == 0 || errno == ENOTSUP || errno == EPERM || errno == EACCES ? 0 : -errno;
-	for (ssize_t at = 0; at < len; at += (ssize_t)strlen(list + at) + 1)
-		if (is_ours(list + at) && n < SB_ARRAY_LEN(names))
-			names[n++] = list + at;
-	if (n == 0)
+	if (len < 0 && errno == ENOMEM)
+		return -ENOMEM;
+	if (len <= 0) { /* E2BIG: more names than the kernel tells */
+		w->unreadable += len < 0 && errno != ENOTSUP && errno != EPERM && errno != EACCES;
 		return 0;
-	qsort(names, n, sizeof(names[0]), by_text);
-	return pack_xattrs(w, fd, names, n, e);
+	}
+	names = sorted(list, (size_t)len, &n);
+	if (!names)
+		return -ENOMEM;
+	return n > 0 ? pack_xattrs(w, fd, names, n, e) : 0;
 }
 
 /* --- data --- */
@@ -144,9 +167,11 @@ static int find_extents(int fd, uint64_t size, struct extents *x)
 	return 0;
 }
 
-/* Where an object goes that comes in pieces: memory, or a pack of its own when it is big. */
+/* Where an object goes that comes in pieces: memory, or a pack of its own when it is big; of one that is
+ * staged only the hash is wanted. */
 struct sink {
 	struct cap_worker *w;
+	bool stage;
 	bool big;
 	size_t len;
 	struct sb_pack_big out;
@@ -154,9 +179,9 @@ struct sink {
 
 static int sink_add(struct sink *s, const void *p, size_t len)
 {
-	if (s->big) {
+	if (s->big || s->stage) {
 		sb_digest_add(s->w->digest, p, len);
-		return sb_pack_big_add(&s->out, p, len);
+		return s->stage ? 0 : sb_pack_big_add(&s->out, p, len);
 	}
 	if (len > CAP_DATA - s->len)
 		return -EFBIG;
@@ -173,8 +198,9 @@ static int64_t copy_range(struct sink *s, int fd, uint64_t at, uint64_t len)
 
 	while (done < len) {
 		/* straight to its place when it is collected in memory */
-		uint8_t *to = s->big ? s->w->data : s->w->data + s->len;
-		size_t room = s->big ? 1U << 20 : CAP_DATA - s->len;
+		const bool through = s->big || s->stage;
+		uint8_t *to = through ? s->w->data : s->w->data + s->len;
+		size_t room = through ? 1U << 20 : CAP_DATA - s->len;
 		ssize_t n;
 		int r;
 
@@ -184,7 +210,7 @@ static int64_t copy_range(struct sink *s, int fd, uint64_t at, uint64_t len)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return -errno;
+			return errno == ENOMEM ? -ENOMEM : SOURCE;
 		if (n == 0)
 			break;
 		r = sink_add(s, to, (size_t)n);
@@ -199,9 +225,11 @@ static int sink_end(struct sink *s, uint8_t hash[SB_SNAP_HASH])
 {
 	int r;
 
-	if (!s->big)
+	if (!s->big && !s->stage)
 		return cap_put(s->w, s->w->data, s->len, hash);
 	sb_digest_end(s->w->digest, hash);
+	if (s->stage)
+		return 0;
 	r = sb_snap_store_has(s->w->cap->store, hash);
 	if (r == 0)
 		r = sb_packer_claim(s->w->cap->packer, hash);
@@ -215,10 +243,14 @@ static int sink_end(struct sink *s, uint8_t hash[SB_SNAP_HASH])
 
 static int sink_start(struct sink *s, struct cap_worker *w, uint64_t expected)
 {
-	*s = (struct sink){ .w = w, .big = expected >= SB_PACK_BIG };
-	if (!s->big)
+	const bool stage = w->cap->conf->stage;
+
+	*s = (struct sink){ .w = w, .stage = stage, .big = !stage && expected >= SB_PACK_BIG };
+	if (!s->big && !stage)
 		return 0;
 	sb_digest_start(w->digest);
+	if (stage)
+		return 0;
 	return sb_pack_big_start(sb_snap_store_dir(w->cap->store, SB_SNAP_PACKS), &s->out);
 }
 
@@ -295,7 +327,7 @@ static bool moved(const struct stat *a, const struct stat *b)
 	       a->st_mtim.tv_nsec != b->st_mtim.tv_nsec;
 }
 
-/* Return: descriptor; -EACCES; GONE as -ESTALE; -errno. */
+/* Return: descriptor; -EACCES; -ESTALE: it is gone; SOURCE; -ENOMEM. */
 static int open_file(const struct cap *c, const struct cap_dir *d, const char *name, struct stat *st)
 {
 	const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
@@ -306,7 +338,7 @@ static int open_file(const struct cap *c, const struct cap_dir *d, const char *n
 	if (fd < 0)
 		return errno == ENOENT || errno == ELOOP || errno == ENXIO || errno == ENOTDIR
 			       ? -ESTALE
-			       : errno == EPERM ? -EACCES : -errno;
+			       : errno == ENOMEM ? -ENOMEM : errno == EPERM || errno == EACCES ? -EACCES : SOURCE;
 	if (fstat(fd, st) < 0 || !S_ISREG(st->st_mode) || st->st_dev != c->dev) {
 		sb_fd_close(&fd);
 		return -ESTALE;
@@ -323,7 +355,7 @@ static int read_stable(struct cap_worker *w, int fd, struct stat *st, struct cap
 		cap_stat(e, st);
 		r = read_once(w, fd, st, e, i == TRIES - 1);
 		if (fstat(fd, &now) < 0)
-			return -errno;
+			return SOURCE;
 		if (r == 0 && !moved(st, &now))
 			return 0;
 		if (r < 0 && r != -EAGAIN)
@@ -345,15 +377,14 @@ int cap_file(struct cap_worker *w, struct cap_dir *d, struct cap_entry *e)
 		e->kind = SB_SNAP_NONE;
 		return 0;
 	}
-	if (fd == -EACCES) {
-		e->kind = SB_SNAP_OTHER;
-		e->why = SB_SNAP_UNREADABLE;
-		w->unreadable++;
+	r = fd == -EACCES ? SOURCE : fd < 0 ? fd : 0;
+	if (r == 0) {
+		w->read_files++;
+		r = read_stable(w, fd, &st, e);
+	}
+	if (r == SOURCE || r == PIECES) {
+		cap_opaque(w, e, r == PIECES ? SB_SNAP_PIECES : SB_SNAP_UNREADABLE);
 		return 0;
 	}
-	if (fd < 0)
-		return fd;
-	w->read_files++;
-	r = read_stable(w, fd, &st, e);
 	return r < 0 ? r : cap_xattrs(w, fd, e);
 }

@@ -27,6 +27,7 @@ struct cap_entry {
 	uint8_t name_len;
 	uint8_t kind;
 	uint8_t why;
+	bool rest;  /* a folder of which all but guarded names are left out */
 	bool sparse;
 	bool again; /* looked different while it was read: never believed from the cache */
 	bool known; /* the hash is from the cache */
@@ -37,6 +38,9 @@ struct cap_entry {
 struct cap_dir {
 	struct cap_dir *parent; /* NULL: the root */
 	uint32_t at;            /* in parent->v */
+	bool rest;
+	uint32_t depth;
+	uint32_t len;           /* of its path */
 	int fd;
 	struct cap_entry *v;
 	uint32_t n;
@@ -103,6 +107,9 @@ int cap_fail(struct cap *c, const struct cap_dir *d, const char *name, int code)
 /* @d's path and @name, relative to the root; NUL-terminated, cut at @cap. Return: its length; 0: cut. */
 size_t cap_path(const struct cap_dir *d, const char *name, char *out, size_t cap);
 void cap_stat(struct cap_entry *e, const struct stat *st);
+
+/* @e cannot be looked at: it is listed, with the reason, and the capture goes on. */
+void cap_opaque(struct cap_worker *w, struct cap_entry *e, uint8_t why);
 
 /* Store an object that is in memory. Return: 0; -errno. */
 SB_MUST_CHECK int cap_put(struct cap_worker *w, const void *p, size_t len, uint8_t hash[SB_SNAP_HASH]);

@@ -50,10 +50,14 @@ static int write_tree(struct cap_worker *w, struct cap_dir *d, uint8_t hash[SB_S
 				d->v[i].kind = SB_SNAP_NONE; /* gone, or no link any more */
 				continue;
 			}
-			if (n <= 0 || n > SB_SNAP_TARGET_MAX)
-				return n < 0 ? -errno : -ENAMETOOLONG;
+			if (n < 0 && errno == ENOMEM)
+				return -ENOMEM;
+			if (n <= 0 || n > SB_SNAP_TARGET_MAX) {
+				cap_opaque(w, &d->v[i], SB_SNAP_UNREADABLE);
+				s = entry_of(&d->v[i]);
+			}
 			s.target = (const uint8_t *)target;
-			s.target_len = (uint16_t)n;
+			s.target_len = (uint16_t)SB_MAX(n, (ssize_t)0);
 		}
 		if (s.kind != SB_SNAP_NONE)
 			sb_snap_tree_add(&w->tree, &s);
@@ -85,12 +89,14 @@ static int write_record(struct cap_worker *w, struct cap_dir *d, const struct ca
 		s.mtime_ns = (int64_t)((uint64_t)v->mtime_s * 1000000000U + v->mtime_ns);
 		s.flags = (uint8_t)((v->sparse ? SB_SNAP_SEEN_SPARSE : 0) |
 				    (v->xattrs ? SB_SNAP_SEEN_XATTRS : 0) |
-				    (v->again || v->why == SB_SNAP_UNREADABLE ? SB_SNAP_SEEN_AGAIN : 0));
+				    (v->again || v->why == SB_SNAP_UNREADABLE || v->why > SB_SNAP_EXCLUDED ? SB_SNAP_SEEN_AGAIN : 0));
 		memcpy(s.hash, v->hash, SB_SNAP_HASH);
 		if (v->xattrs)
 			memcpy(s.xattrs, v->xattrs, SB_SNAP_HASH);
 		sb_snap_seen_add(&w->record, &s, (const uint8_t *)v->name);
 	}
+	if (!w->cap->cachew)
+		return 0;
 	at = sb_snap_cachew_add(w->cap->cachew, &w->record);
 	if (at < 0)
 		return (int)at;
@@ -263,9 +269,9 @@ int cap_end(struct cap *c, struct snap_captured *ret, uint64_t time_ns)
 		return -ENOMEM;
 	sb_buf_init(&groups, SB_SNAP_MANIFEST_MAX / 2);
 	add_counts(c, ret);
-	r = sb_packer_end(c->packer, d, conf->sync, &n, &ret->new_bytes);
+	r = conf->stage ? 0 : sb_packer_end(c->packer, d, conf->sync, &n, &ret->new_bytes);
 	ret->new_objects = n;
-	if (r == 0 && conf->sync)
+	if (r == 0 && conf->sync && !conf->stage)
 		r = settle(c, n > 0);
 	m->time_ns = time_ns;
 	m->role = (uint8_t)conf->role;
@@ -280,9 +286,10 @@ int cap_end(struct cap *c, struct snap_captured *ret, uint64_t time_ns)
 		r = make_groups(c, &groups, &m->n_groups);
 	m->groups = (struct sb_snap_bytes){ groups.data, groups.len };
 	if (r == 0)
-		r = sb_snap_store_put(c->store, m, conf->sync, ret->id);
+		r = conf->stage ? sb_snap_store_stage_manifest(c->store, m, ret->id)
+				: sb_snap_store_put(c->store, m, conf->sync, ret->id);
 	memcpy(ret->root, c->root.hash, SB_SNAP_HASH);
-	if (r == 0)
+	if (r == 0 && !conf->stage)
 		r = sb_snap_cachew_end(c->cachew, conf->tree->key, ret->id, (uint64_t)c->dev,
 				       c->root.child_at, (int64_t)time_ns);
 	if (n > 0)

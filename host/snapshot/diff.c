@@ -3,7 +3,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "core/guarded.h"
+#include "guard.h"
 #include "snapshot.h"
 
 #define TEXT_CAP (8U << 20) /* larger files are not shown line by line */
@@ -51,6 +51,7 @@ struct change {
 
 struct changes {
 	const struct snap_diff_conf *c;
+	struct snap_guard *guard;
 	struct change *v;
 	size_t n;
 	size_t room;
@@ -67,6 +68,7 @@ static void changes_done(struct changes *l)
 		free(l->v[i].target[1]);
 	}
 	free(l->v);
+	(void)snap_guard_free(l->guard);
 }
 
 static int keep(struct changes *l, const struct snap_at *at, enum snap_status st, enum sb_guarded g)
@@ -111,10 +113,7 @@ static int on_change(void *arg, const struct snap_at *at)
 
 	if (st == SNAP_SAME || at->len == 0 || (l->c && !snap_wanted(l->c->paths, at->path)))
 		return 0;
-	g = st == SNAP_DELETED || (at->v[0] && at->v[0]->kind == SB_SNAP_DIR && st != SNAP_TYPE) ||
-			    (!at->v[0] && at->v[1]->kind == SB_SNAP_DIR)
-		    ? SB_GUARDED_NO
-		    : sb_guarded(at->path);
+	g = snap_guard_of(l->guard, at, 0, 1);
 	if (l->c && l->guarded_only && g == SB_GUARDED_NO)
 		return 0;
 	l->counts.added += st == SNAP_ADDED;
@@ -130,8 +129,9 @@ static int collect(struct sb_snap_store *s, const struct sb_snap_manifest *a,
 		   const struct sb_snap_manifest *b, struct changes *l, struct sb_err *err)
 {
 	const struct sb_snap_entry *const roots[SNAP_WALK] = { &a->root, &b->root, NULL };
+	int r = snap_guard_new(s, a, b, &l->guard, err);
 
-	return snap_walk(s, roots, on_change, l, err);
+	return r < 0 ? r : snap_walk(s, roots, on_change, l, err);
 }
 
 int snap_guarded(struct sb_snap_store *s, const struct sb_snap_manifest *a,
@@ -214,7 +214,8 @@ static int content_of(const struct snap_diff_conf *c, const struct change *v, in
 static const char *kind_text(const struct sb_snap_entry *e)
 {
 	static const char *const others[] = { "", "FIFO", "socket", "character device", "block device",
-					      "other file system", "unreadable", "excluded" };
+					      "other file system", "unreadable", "excluded", "too deep to be looked into",
+					      "in too many pieces" };
 
 	switch (e->kind) {
 	case SB_SNAP_DIR:
@@ -356,7 +357,15 @@ static void show_rules(const struct snap_diff_conf *c, const struct sb_snap_mani
 		return;
 	(void)fprintf(c->out, "not looked at, by rules of the configuration:");
 	for (uint32_t i = 0; i < m->n_excludes; i++) {
-		snap_text(m->excludes[i].p, SB_MIN(m->excludes[i].len, (size_t)256), text, sizeof(text));
+		const uint8_t *p = m->excludes[i].p;
+		size_t len = m->excludes[i].len;
+		const size_t mark = strlen(SNAP_RULE_INNER);
+
+		if (len > mark && memcmp(p, SNAP_RULE_INNER, mark) == 0) {
+			p += mark;
+			len -= mark;
+		}
+		snap_text(p, SB_MIN(len, (size_t)256), text, sizeof(text));
 		(void)fprintf(c->out, " %s", text);
 	}
 	(void)fprintf(c->out, " (%llu places)\n", (unsigned long long)m->counts.excluded);

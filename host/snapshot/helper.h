@@ -39,7 +39,8 @@ struct snap_msg_done {
 	int32_t code; /* 0 or a negative errno */
 	uint8_t id[32];
 	uint8_t same; /* AFTER: nothing is different */
-	uint8_t pad[7];
+	uint8_t staged; /* AFTER: compared, but no snapshot could be written; text: why */
+	uint8_t pad[6];
 	uint64_t files;
 	uint64_t bytes;
 	uint64_t read_files;

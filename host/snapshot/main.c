@@ -61,12 +61,24 @@ static int set_flag(struct args *a, const char *word)
 	return -EINVAL;
 }
 
+static int inner_rule(struct args *a, const char *pattern)
+{
+	char *p = NULL;
+
+	if (asprintf(&p, SNAP_RULE_INNER "%s", pattern) < 0)
+		return -ENOMEM;
+	a->rules.patterns[a->rules.n++] = p;
+	return 0;
+}
+
 static int set_value(struct args *a, const char *word, const char *v)
 {
 	if (strcmp(word, "--path") == 0 && a->n_paths < SNAP_TREES_MAX)
 		a->paths[a->n_paths++] = v;
 	else if (strcmp(word, "--exclude") == 0 && a->rules.n < SB_SNAP_EXCLUDES_MAX)
 		a->rules.patterns[a->rules.n++] = v;
+	else if (strcmp(word, "--exclude-inner") == 0 && a->rules.n < SB_SNAP_EXCLUDES_MAX)
+		return inner_rule(a, v);
 	else if (strcmp(word, "--only") == 0 && a->n_only + 1 < SB_ARRAY_LEN(a->only))
 		a->only[a->n_only++] = v;
 	else if (strcmp(word, "--label") == 0)

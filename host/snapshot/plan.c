@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/guarded.h"
+#include "guard.h"
 #include "restore_i.h"
 
 void snap_plan_done(struct plan *p)
@@ -25,6 +25,7 @@ void snap_plan_done(struct plan *p)
 	free(p->v);
 	p->v = NULL;
 	p->n = 0;
+	p->guard = snap_guard_free(p->guard);
 }
 
 struct op *snap_plan_add(struct plan *p, enum op_kind k, const char *path, const struct sb_snap_entry *e)
@@ -78,6 +79,19 @@ static void tell_theirs(const struct plan *p, const char *path, bool there)
 					     : "you removed it after the session");
 }
 
+/* What the session closed is its own, and so is what it hid there. */
+static bool in_blind(struct plan *p, const struct snap_at *at)
+{
+	const struct sb_snap_entry *e = at->v[2];
+	const size_t n = strlen(p->blind);
+
+	if (e && (e->why == SB_SNAP_UNREADABLE || e->why == SB_SNAP_DEEP)) {
+		memcpy(p->blind, at->path, at->len + 1);
+		return true;
+	}
+	return n > 0 && strncmp(p->blind, at->path, n) == 0 && at->path[n] == '/';
+}
+
 static enum verdict judge(struct plan *p, const struct snap_at *at)
 {
 	const struct sb_snap_entry *n = at->v[0];
@@ -86,13 +100,7 @@ static enum verdict judge(struct plan *p, const struct snap_at *at)
 
 	if (left_out(n) || left_out(t) || left_out(e))
 		return LEAVE;
-	/* what the session closed is its own, and so is what it hid there */
-	if (e && e->why == SB_SNAP_UNREADABLE) {
-		memcpy(p->blind, at->path, at->len + 1);
-		return GO;
-	}
-	if (p->blind[0] && strncmp(p->blind, at->path, strlen(p->blind)) == 0 &&
-	    at->path[strlen(p->blind)] == '/')
+	if (in_blind(p, at))
 		return GO;
 	if (!p->with_expect || alike(n, t) || alike(n, e))
 		return GO;
@@ -139,7 +147,7 @@ static int plan_other(struct plan *p, const struct snap_at *at)
 	if (n && snap_status(n, t) == SNAP_SAME)
 		return 1;
 	p->res->lost++;
-	snap_tell(p->c, "lost", at->path, t->why == SB_SNAP_UNREADABLE
+	snap_tell(p->c, "lost", at->path, t->why == SB_SNAP_UNREADABLE || t->why > SB_SNAP_EXCLUDED
 						? "it cannot be given back: it could not be read when the snapshot "
 						  "was taken"
 						: "it cannot be given back: sockets, FIFOs and devices are listed, "
@@ -154,8 +162,8 @@ static int leave(struct plan *p, const struct snap_at *at)
 	const struct sb_snap_entry *t = at->v[1];
 	int r = 0;
 
-	if (left_out(n) || left_out(t))
-		return n && !snap_plan_add(p, OP_LEFT, at->path, NULL) ? -ENOMEM : 1;
+	if (left_out(n) || left_out(t)) /* of one that holds guarded names these are not left out */
+		return n && !snap_plan_add(p, OP_LEFT, at->path, NULL) ? -ENOMEM : 0;
 	if (p->c->force && t && t->kind == SB_SNAP_DIR && (!n || n->kind != SB_SNAP_DIR) &&
 	    alike(at->v[2], t)) {
 		r = need(snap_plan_add(p, OP_NONE, at->path, t), n);
@@ -166,6 +174,23 @@ static int leave(struct plan *p, const struct snap_at *at)
 	return n && !snap_plan_add(p, OP_LEFT, at->path, NULL) ? -ENOMEM : 0;
 }
 
+/* Of a restore of guarded paths alone: what the review would name, and all of a folder that something else
+ * was put in the place of. */
+static bool is_guarded(struct plan *p, const struct snap_at *at)
+{
+	const struct sb_snap_entry *n = at->v[0];
+	const struct sb_snap_entry *t = at->v[1];
+	const size_t len = strlen(p->whole);
+
+	if (len > 0 && strncmp(p->whole, at->path, len) == 0 && at->path[len] == '/')
+		return true;
+	if (sb_guarded(at->path) == SB_GUARDED_NO && snap_guard_of(p->guard, at, 1, 0) == SB_GUARDED_NO)
+		return false;
+	if (n && n->kind != SB_SNAP_DIR && t && t->kind == SB_SNAP_DIR)
+		memcpy(p->whole, at->path, at->len + 1);
+	return true;
+}
+
 static int on_path(void *arg, const struct snap_at *at)
 {
 	struct plan *p = arg;
@@ -173,8 +198,7 @@ static int on_path(void *arg, const struct snap_at *at)
 	const struct sb_snap_entry *t = at->v[1];
 	bool n_dir = n && n->kind == SB_SNAP_DIR;
 	bool t_dir = t && t->kind == SB_SNAP_DIR;
-	bool wanted = snap_wanted(p->c->paths, at->path) &&
-		      (!p->c->guarded || sb_guarded(at->path) != SB_GUARDED_NO);
+	bool wanted = snap_wanted(p->c->paths, at->path) && (!p->c->guarded || is_guarded(p, at));
 	int r;
 
 	if (!n && !t)
@@ -182,10 +206,15 @@ static int on_path(void *arg, const struct snap_at *at)
 	if (at->len == 0) /* the root is there */
 		return wanted ? need(snap_plan_add(p, OP_DIR_META, "", t), n) : 0;
 	if (!wanted) {
+		(void)in_blind(p, at);
 		/* a folder that is gone must come back for what was in it */
-		if (t_dir && !n && (p->c->paths || p->c->guarded))
-			return need(snap_plan_add(p, OP_NONE, at->path, t), n);
-		return left_out(n) || left_out(t) ? 1 : 0;
+		if (t_dir && !n_dir && !left_out(n) && (!n || p->c->guarded) && (p->c->paths || p->c->guarded)) {
+			r = need(snap_plan_add(p, OP_NONE, at->path, t), n);
+			if (r == 0)
+				p->v[p->n - 1].instead = n != NULL;
+			return r;
+		}
+		return 0;
 	}
 	if (judge(p, at) == LEAVE)
 		return leave(p, at);
@@ -446,7 +475,7 @@ static int plan_parents(struct plan *p)
 			last = o.path;
 			if (!snap_plan_add(p, OP_DIR_META, o.path, &o.e))
 				return -ENOMEM;
-			if (!o.theirs || o.now_kind == SB_SNAP_NONE)
+			if ((!o.theirs && !o.instead) || o.now_kind == SB_SNAP_NONE)
 				continue;
 			more = snap_plan_add(p, OP_REMOVE, o.path, NULL);
 			if (!more)
@@ -501,6 +530,9 @@ int snap_plan_make(struct plan *p, const struct sb_snap_manifest *now,
 	int r;
 
 	p->with_expect = expect != NULL;
+	r = p->c->guarded ? snap_guard_new(p->c->store, target, now, &p->guard, err) : 0;
+	if (r < 0)
+		return r;
 	r = snap_walk(p->c->store, roots, on_path, p, err);
 	if (r == 0)
 		keep_full(p);

@@ -155,6 +155,7 @@ struct state {
 	bool with_expect;
 	char leftover[48];
 	struct snap_captured cap;
+	bool staged; /* what is there could not be kept: no journal either */
 };
 
 static int capture_now(struct state *s, struct sb_err *err)
@@ -169,6 +170,12 @@ static int capture_now(struct state *s, struct sb_err *err)
 	sb_hex_write(s->j.target, SB_SNAP_HASH, hex);
 	(void)snprintf(label, sizeof(label), "before restoring %.12s", hex);
 	r = snap_capture(&cap, &s->cap, err);
+	if (r < 0 && s->c->guarded && !s->c->dry && !s->j.there) {
+		/* better without a copy of what the session made than with its hooks in place */
+		*err = (struct sb_err){ 0 };
+		cap.stage = s->staged = true;
+		r = snap_capture(&cap, &s->cap, err);
+	}
 	if (r < 0)
 		return r;
 	snap_loaded_done(&s->now);
@@ -179,6 +186,17 @@ struct opening {
 	const struct snap_restore *c;
 	size_t n;
 };
+
+static int open_above(int root, const char *path)
+{
+	char above[SB_SNAP_PATH_MAX + 1];
+	const char *slash = strrchr(path, '/');
+	const size_t n = slash ? (size_t)(slash - path) : 0;
+
+	memcpy(above, path, n);
+	above[n] = '\0';
+	return snap_open_beneath(root, above, O_PATH | O_NOFOLLOW);
+}
 
 /* A folder that the session closed: open it, so that it can be looked into. */
 static int on_closed(void *arg, const struct snap_at *at)
@@ -194,6 +212,8 @@ static int on_closed(void *arg, const struct snap_at *at)
 	    !snap_wanted(o->c->paths, at->path))
 		return 0;
 	fd = snap_open_beneath(o->c->tree->fd, at->path, O_PATH | O_NOFOLLOW);
+	if (fd == -EACCES) /* the folder that it is in lets nobody through */
+		fd = open_above(o->c->tree->fd, at->path);
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISDIR(st.st_mode) || (st.st_mode & 0700) == 0700)
 		return 0;
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
@@ -398,7 +418,7 @@ static int agree(struct state *s, struct sb_err *err)
 static int act(struct state *s, struct snap_restored *ret, struct sb_err *err)
 {
 	const bool closed = s->cap.unreadable > 0;
-	int r = journal_write(s->c, &s->j, err);
+	int r = s->staged ? 0 : journal_write(s->c, &s->j, err);
 
 	if (r == 0 && closed)
 		r = open_closed(s, err);
@@ -406,7 +426,7 @@ static int act(struct state *s, struct snap_restored *ret, struct sb_err *err)
 		r = make_plan(s, &s->plan, err);
 	if (r == 0)
 		r = apply_all(s, ret, err);
-	if (r == 0 && unlinkat(sb_snap_store_dir(s->c->store, SB_SNAP_UNDO), s->c->tree->key, 0) < 0)
+	if (r == 0 && !s->staged && unlinkat(sb_snap_store_dir(s->c->store, SB_SNAP_UNDO), s->c->tree->key, 0) < 0)
 		r = sb_err_set(err, -errno, "undo: journal: %s", strerror(errno));
 	return r;
 }
@@ -419,7 +439,7 @@ static int run(struct state *s, struct snap_restored *ret, struct sb_err *err)
 		r = capture_now(s, err);
 	if (r < 0)
 		return r;
-	if (!s->j.there)
+	if (!s->j.there && !s->staged)
 		memcpy(s->j.saved, s->cap.id, SB_SNAP_HASH);
 	memcpy(ret->saved, s->j.saved, SB_SNAP_HASH);
 	s->plan.c = s->c;

@@ -21,6 +21,7 @@ struct op {
 	char *target;  /* LINK; HARD: the other name */
 	bool was_dir;  /* REMOVE */
 	bool silent;   /* nobody would call it a change */
+	bool instead;  /* NONE: something else is in the folder's place, and goes when it comes back */
 	bool theirs;   /* NONE: the user put something in the folder's place */
 	uint8_t now_kind; /* what was there when it was looked at; NONE: nothing, or not known */
 	int64_t now_s;
@@ -37,6 +38,8 @@ struct plan {
 	bool resume;   /* half of it was done before */
 	bool with_expect;
 	char blind[SB_SNAP_PATH_MAX + 1]; /* a folder that could not be looked into after the session */
+	char whole[SB_SNAP_PATH_MAX + 1]; /* guarded: a folder that comes back with all that was in it */
+	struct snap_guard *guard;
 	struct op *v;
 	size_t n;
 	size_t room;

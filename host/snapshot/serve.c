@@ -67,6 +67,23 @@ static int compare(struct serve *s, const struct snap_request *q, struct snap_ms
 	return r;
 }
 
+/* When the snapshot after the session cannot be written, what the session changed is compared all the same:
+ * a full disk is no way around the review. Return: 0: @got is in memory, why is in @m's text; -errno. */
+static int without(struct snap_capture *c, struct snap_captured *got, struct snap_msg_done *m, struct sb_err *err)
+{
+	struct sb_err e = { 0 };
+	int r;
+
+	c->stage = true;
+	r = snap_capture(c, got, &e);
+	if (r < 0)
+		return r; /* the first reason says more */
+	m->staged = 1;
+	(void)snprintf(m->text, sizeof(m->text), "%.511s", err->text);
+	*err = (struct sb_err){ 0 };
+	return 0;
+}
+
 static int answer(struct serve *s, const struct snap_request *q, struct snap_msg_done *m,
 		  struct sb_err *err)
 {
@@ -78,6 +95,8 @@ static int answer(struct serve *s, const struct snap_request *q, struct snap_msg
 				  .role = after ? SB_SNAP_ROLE_AFTER : SB_SNAP_ROLE_BEFORE };
 	int r = snap_capture(&c, &got, err);
 
+	if (r < 0 && after && s->have[q->tree])
+		r = without(&c, &got, m, err);
 	if (r < 0)
 		return r;
 	memcpy(m->id, got.id, sizeof(m->id));
@@ -119,7 +138,8 @@ int snap_serve(struct sb_snap_store *store, struct snap_tree *trees, size_t n, c
 		}
 		q.label[sizeof(q.label) - 1] = '\0';
 		m.code = answer(s, &q, &m, &e);
-		(void)snprintf(m.text, sizeof(m.text), "%.511s", e.text);
+		if (e.text[0])
+			(void)snprintf(m.text, sizeof(m.text), "%.511s", e.text);
 		r = put(s, &m, sizeof(m));
 	}
 	free(s);

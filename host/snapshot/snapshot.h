@@ -19,8 +19,11 @@ struct snap_rules { /* what is left out */
 	const char *patterns[SB_SNAP_EXCLUDES_MAX];
 	uint32_t n;
 };
+/* Rules that begin so are of a project's file: they never hold for guarded names, also in folders that match. */
+#define SNAP_RULE_INNER "//"
+enum snap_left { SNAP_IN = 0, SNAP_OUT, SNAP_OUT_INNER };
 /* @path: relative; @name: its last part. A pattern without a slash is for names at any depth. */
-bool snap_excluded(const struct snap_rules *r, const char *path, const char *name);
+enum snap_left snap_excluded(const struct snap_rules *r, const char *path, const char *name);
 
 /* --- capture.c --- */
 struct snap_capture {
@@ -32,6 +35,7 @@ struct snap_capture {
 	const char *leftover; /* names that begin so are removed instead: of a restore; NULL = none */
 	bool sync;
 	bool no_cache; /* read everything */
+	bool stage;    /* nothing is written: folders in memory, contents as hashes; for a comparison */
 };
 struct snap_captured {
 	uint8_t id[SB_SNAP_HASH];
@@ -40,7 +44,7 @@ struct snap_captured {
 	uint64_t new_bytes;
 	uint64_t new_objects;
 	uint64_t read_files;  /* those that the cache did not spare */
-	uint64_t unreadable;
+	uint64_t unreadable;  /* entries that are listed only, because they or what is in them cannot be read */
 	uint64_t changed; /* while they were read, several times over */
 };
 SB_MUST_CHECK int snap_capture(const struct snap_capture *c, struct snap_captured *ret,
@@ -72,12 +76,16 @@ void snap_loaded_free(struct snap_loaded *v, size_t n);
 void snap_text(const uint8_t *p, size_t len, char *out, size_t cap);
 
 /* --- walk.c --- */
+struct side;
 #define SNAP_WALK 3
 struct snap_at {
 	const char *path; /* relative, NUL-terminated; "" for the root */
 	size_t len;
 	const struct sb_snap_entry *v[SNAP_WALK]; /* NULL: not there */
+	const struct side *in; /* the folders that they are in; NULL for the root */
 };
+/* The entry @name of the folder that @at is in. Return: false: there is none. */
+bool snap_walk_beside(const struct snap_at *at, size_t side, const char *name, struct sb_snap_entry *ret);
 /* Return: 0: go on; 1: not into this folder; -errno: end. */
 typedef int snap_walk_fn(void *arg, const struct snap_at *at);
 /* Step through up to three folders side by side, in the order of names, folders before what is in

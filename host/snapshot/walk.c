@@ -19,6 +19,7 @@ struct side {
 	struct sb_snap_reader r;
 	struct sb_snap_entry e;
 	bool have; /* e is the next one */
+	size_t len;
 };
 
 static int broken(struct walk *w, const uint8_t *hash, int code)
@@ -52,6 +53,7 @@ static int open_side(struct walk *w, const struct sb_snap_entry *e, struct side 
 			      &s->bytes, &len);
 	if (r == 0)
 		r = sb_snap_tree_open(&s->r, s->bytes, len);
+	s->len = len;
 	return r < 0 ? broken(w, e->hash, r) : next(w, s, e);
 }
 
@@ -60,7 +62,7 @@ static bool same_two(const struct sb_snap_entry *const v[SNAP_WALK])
 	return v[0] && v[1] && sb_snap_same(v[0], v[1]);
 }
 
-static int visit(struct walk *w, const struct sb_snap_entry *const v[SNAP_WALK]);
+static int visit(struct walk *w, const struct sb_snap_entry *const v[SNAP_WALK], const struct side *in);
 
 /* The first name of all, and who has it. */
 static bool pick(struct side s[SNAP_WALK], const struct sb_snap_entry *v[SNAP_WALK])
@@ -108,7 +110,7 @@ static int inside(struct walk *w, const struct sb_snap_entry *const dirs[SNAP_WA
 		if (!same_two(v)) {
 			r = enter(w, v[0] ? v[0] : v[1] ? v[1] : v[2]);
 			if (r == 0)
-				r = visit(w, v);
+				r = visit(w, v, s);
 			w->len = len;
 			w->path[len] = '\0';
 		}
@@ -121,9 +123,22 @@ static int inside(struct walk *w, const struct sb_snap_entry *const dirs[SNAP_WA
 	return r;
 }
 
-static int visit(struct walk *w, const struct sb_snap_entry *const v[SNAP_WALK])
+bool snap_walk_beside(const struct snap_at *at, size_t side, const char *name, struct sb_snap_entry *ret)
 {
-	const struct snap_at at = { w->path, w->len, { v[0], v[1], v[2] } };
+	const struct side *s = at->in ? &at->in[side] : NULL;
+	struct sb_snap_reader r;
+
+	if (!s || !s->bytes || sb_snap_tree_open(&r, s->bytes, s->len) < 0)
+		return false;
+	while (sb_snap_tree_next(&r, ret) == 1)
+		if (sb_snap_name_cmp(ret->name, ret->name_len, (const uint8_t *)name, strlen(name)) == 0)
+			return true;
+	return false;
+}
+
+static int visit(struct walk *w, const struct sb_snap_entry *const v[SNAP_WALK], const struct side *in)
+{
+	const struct snap_at at = { w->path, w->len, { v[0], v[1], v[2] }, in };
 	bool dirs = (v[0] && v[0]->kind == SB_SNAP_DIR) || (v[1] && v[1]->kind == SB_SNAP_DIR);
 	int r = w->fn(w->arg, &at);
 
@@ -147,7 +162,7 @@ int snap_walk(struct sb_snap_store *s, const struct sb_snap_entry *const roots[S
 	w->fn = fn;
 	w->arg = arg;
 	w->err = err;
-	r = same_two(roots) ? 0 : visit(w, roots);
+	r = same_two(roots) ? 0 : visit(w, roots, NULL);
 	free(w);
 	return r;
 }

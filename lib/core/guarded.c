@@ -136,6 +136,14 @@ static bool is_hook(const char *path)
 	return false;
 }
 
+static bool in_git(const char *path)
+{
+	for (const char *at = path; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
+		if (strncasecmp(at, ".git/", 5) == 0)
+			return true;
+	return false;
+}
+
 enum sb_guarded sb_guarded(const char *path)
 {
 	size_t n = strlen(path);
@@ -147,11 +155,46 @@ enum sb_guarded sb_guarded(const char *path)
 			if (match_at(rows[i].pattern, at))
 				return rows[i].g;
 	/* modules and work trees have settings and hooks of their own */
-	if (strncasecmp(path, ".git/", 5) == 0 || strstr(path, "/.git/")) {
-		if (strstr(path, "/hooks/") || (n > 7 && strcasecmp(path + n - 7, "/config") == 0))
+	if (in_git(path)) {
+		const char *name = strrchr(path, '/') + 1;
+
+		if (strstr(path, "/hooks/") || strcasecmp(name, "config") == 0 ||
+		    strcasecmp(name, "config.worktree") == 0 || strcasecmp(name, "commondir") == 0)
 			return SB_GUARDED_GIT;
 	}
 	return is_hook(path) ? SB_GUARDED_GIT : SB_GUARDED_NO;
+}
+
+/* Whether @at is one of the folders that @pattern leads through. */
+static bool leads_through(const char *pattern, const char *at)
+{
+	const size_t n = strlen(at);
+
+	return strncasecmp(pattern, at, n) == 0 && pattern[n] == '/' && pattern[n + 1] != '\0';
+}
+
+enum sb_guarded sb_guarded_above(const char *path)
+{
+	for (const char *at = path; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
+		for (size_t i = 0; i < SB_ARRAY_LEN(rows); i++)
+			if (leads_through(rows[i].pattern, at))
+				return rows[i].g;
+	return SB_GUARDED_NO;
+}
+
+enum sb_guarded sb_guarded_link(const char *path)
+{
+	const enum sb_guarded g = sb_guarded(path);
+
+	if (g != SB_GUARDED_NO)
+		return g;
+	return in_git(path) ? SB_GUARDED_GIT : sb_guarded_above(path);
+}
+
+bool sb_guarded_bare(const char *name)
+{
+	return strcmp(name, "config") == 0 || strcmp(name, "config.worktree") == 0 ||
+	       strcmp(name, "commondir") == 0 || strcmp(name, "HEAD") == 0;
 }
 
 const char *sb_guarded_text(enum sb_guarded g)
@@ -159,7 +202,7 @@ const char *sb_guarded_text(enum sb_guarded g)
 	static const char *const texts[] = {
 		"", "git runs or believes it", "the editor believes it", "agents believe it",
 		"the shell runs or believes it", "the CI runs it", "package managers run it",
-		"builds run it",
+		"builds run it", "it cannot be looked into",
 	};
 
 	return texts[g];

@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/num.h"
+#include "store/snap_stage.h"
 
 struct sb_snap_store {
 	int dirs[SB_SNAP_PARTS];
@@ -21,6 +22,7 @@ struct sb_snap_store {
 	bool loaded;
 	struct sb_pack **packs;
 	size_t n_packs;
+	struct sb_snap_stage *stage;
 	sb_snap_damage_fn *on_damage;
 	void *arg;
 };
@@ -99,6 +101,9 @@ int sb_snap_store_open(int dir, bool exclusive, struct sb_snap_store **ret, stru
 	r = sb_digest_new(&s->digest);
 	if (r < 0)
 		return sb_err_set(err, r, "SHA-256: %s", strerror(-r));
+	r = sb_snap_stage_new(SB_SNAP_STAGE_MAX, &s->stage);
+	if (r < 0)
+		return sb_err_set(err, r, "out of memory");
 	r = take_lock(s, dir, exclusive, err);
 	if (r == 0)
 		r = check_format(dir, err);
@@ -124,6 +129,7 @@ struct sb_snap_store *sb_snap_store_free(struct sb_snap_store *s)
 	if (!s)
 		return NULL;
 	drop_packs(s);
+	s->stage = sb_snap_stage_free(s->stage);
 	for (size_t i = 0; i < SB_SNAP_PARTS; i++)
 		sb_fd_close(&s->dirs[i]);
 	sb_fd_close(&s->lock);
@@ -257,7 +263,7 @@ int sb_snap_store_has(struct sb_snap_store *s, const uint8_t *hash)
 	uint64_t at;
 	uint64_t len;
 	int fd;
-	int r = sb_snap_store_find(s, hash, &fd, &at, &len);
+	int r = sb_snap_stage_get(s->stage, hash, NULL, NULL) ? 0 : sb_snap_store_find(s, hash, &fd, &at, &len);
 
 	return r == 0 ? 1 : r == -ENOENT ? 0 : r;
 }
@@ -269,10 +275,16 @@ int sb_snap_store_get(struct sb_snap_store *s, struct sb_digest *d, const uint8_
 	uint8_t got[SB_SNAP_HASH];
 	uint64_t at = 0;
 	uint64_t len = 0;
+	const void *staged = NULL;
+	size_t staged_len = 0;
 	ssize_t n;
 	int fd = -1;
-	int r = sb_snap_store_find(s, hash, &fd, &at, &len);
+	int r = 0;
 
+	if (sb_snap_stage_get(s->stage, hash, &staged, &staged_len))
+		len = staged_len;
+	else
+		r = sb_snap_store_find(s, hash, &fd, &at, &len);
 	if (r < 0)
 		return r;
 	if (len > cap)
@@ -280,7 +292,9 @@ int sb_snap_store_get(struct sb_snap_store *s, struct sb_digest *d, const uint8_
 	p = malloc(len + 1);
 	if (!p)
 		return -ENOMEM;
-	n = sb_fd_read_at(fd, p, len, (off_t)at);
+	if (staged)
+		memcpy(p, staged, len);
+	n = staged ? (ssize_t)len : sb_fd_read_at(fd, p, len, (off_t)at);
 	if (n != (ssize_t)len)
 		return n < 0 ? (int)n : -EBADMSG;
 	sb_digest_of(d, p, len, got);
@@ -292,7 +306,29 @@ int sb_snap_store_get(struct sb_snap_store *s, struct sb_digest *d, const uint8_
 	return 0;
 }
 
+int sb_snap_store_stage(struct sb_snap_store *s, const uint8_t *hash, const void *p, size_t len)
+{
+	return sb_snap_stage_add(s->stage, hash, p, len);
+}
+
 /* --- snapshots --- */
+
+int sb_snap_store_stage_manifest(struct sb_snap_store *s, const struct sb_snap_manifest *m,
+				 uint8_t id[SB_SNAP_HASH])
+{
+	struct sb_buf b;
+	int r;
+
+	sb_buf_init(&b, SB_SNAP_MANIFEST_MAX);
+	sb_snap_manifest_write(&b, m);
+	r = sb_buf_error(&b);
+	if (r == 0) {
+		sb_digest_of(s->digest, b.data, b.len, id);
+		r = sb_snap_store_stage(s, id, b.data, b.len);
+	}
+	sb_buf_done(&b);
+	return r;
+}
 
 int sb_snap_store_put(struct sb_snap_store *s, const struct sb_snap_manifest *m, bool sync,
 		      uint8_t id[SB_SNAP_HASH])
@@ -321,11 +357,19 @@ int sb_snap_store_load(struct sb_snap_store *s, const uint8_t *id, struct sb_sna
 	sb_autofree char *text = NULL;
 	uint8_t got[SB_SNAP_HASH];
 	char name[SB_PACK_NAME];
+	const void *staged = NULL;
 	size_t len = 0;
-	int r;
+	int r = 0;
 
 	sb_hex_write(id, SB_SNAP_HASH, name);
-	r = sb_fd_read_file(s->dirs[SB_SNAP_MANIFESTS], name, SB_SNAP_MANIFEST_MAX, &text, &len);
+	if (sb_snap_stage_get(s->stage, id, &staged, &len)) {
+		text = malloc(len + 1);
+		if (!text)
+			return -ENOMEM;
+		memcpy(text, staged, len);
+	} else {
+		r = sb_fd_read_file(s->dirs[SB_SNAP_MANIFESTS], name, SB_SNAP_MANIFEST_MAX, &text, &len);
+	}
 	if (r < 0)
 		return r == -ELOOP || r == -EFBIG ? -EBADMSG : r;
 	sb_digest_of(s->digest, text, len, got);

@@ -52,6 +52,17 @@ SB_MUST_CHECK int sb_snap_store_find(struct sb_snap_store *s, const uint8_t *has
 SB_MUST_CHECK int sb_snap_store_get(struct sb_snap_store *s, struct sb_digest *d, const uint8_t *hash,
 				    size_t cap, uint8_t **ret, size_t *ret_len);
 
+/*
+ * sb_snap_store_stage - keep an object, or a manifest, in memory only: for a comparison when nothing can be
+ * written. It is found like others, until the store is freed; SB_SNAP_STAGE_MAX bytes in all.
+ * Return: 0; -ENOSPC; -ENOMEM.
+ */
+#define SB_SNAP_STAGE_MAX (1ULL << 30)
+SB_MUST_CHECK int sb_snap_store_stage(struct sb_snap_store *s, const uint8_t *hash, const void *p, size_t len);
+/* A snapshot, staged. @id: set. */
+SB_MUST_CHECK int sb_snap_store_stage_manifest(struct sb_snap_store *s, const struct sb_snap_manifest *m,
+					       uint8_t id[SB_SNAP_HASH]);
+
 /* Add a snapshot. @id: set. Return: 0; -errno. */
 SB_MUST_CHECK int sb_snap_store_put(struct sb_snap_store *s, const struct sb_snap_manifest *m, bool sync,
 				    uint8_t id[SB_SNAP_HASH]);

@@ -29,8 +29,11 @@ enum sb_snap_why {
 	SB_SNAP_MOUNT = 5,      /* another file system */
 	SB_SNAP_UNREADABLE = 6, /* its owner's mode keeps the caller out */
 	SB_SNAP_EXCLUDED = 7,   /* by a rule; nothing but the name is noted */
+	SB_SNAP_DEEP = 8,       /* a folder deeper than SB_SNAP_DEPTH_MAX, or whose names might not fit a path */
+	SB_SNAP_PIECES = 9,     /* a sparse file in more pieces than are kept */
 };
-#define SB_SNAP_WHY_LAST SB_SNAP_EXCLUDED
+#define SB_SNAP_WHY_LAST SB_SNAP_PIECES
+#define SB_SNAP_DEPTH_MAX 1024
 
 struct sb_snap_entry {
 	const uint8_t *name; /* borrowed; no NUL after it */

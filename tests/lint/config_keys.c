@@ -129,6 +129,8 @@ static const char *merging(const struct cfg_key *k)
 		return " Grows; under a lock it is narrowed.";
 	case CFG_M_FIXED:
 		return " Grows; under a lock it stays.";
+	case CFG_M_STRICTER:
+		return " A project's file may only go on to a later word.";
 	case CFG_M_INNERMOST:
 	default:
 		return "";

@@ -62,7 +62,7 @@ if [ "$bounded" ] && [ "$SB_PROVIDER" = namespace ]; then
 elif [ "$bounded" ]; then # the file server leaves the host some room
 	like "... it wrote until it was refused" "$(cat "$work/err")" 'No space left|Disk quota exceeded'
 fi
-like "... what programs outside run is told" "$(cat "$work/err")" 'made or changed [0-9]+ paths'
+like "... what programs outside run is told" "$(cat "$work/err")" 'made, changed or removed [0-9]+ paths'
 d=$(box diff 2>&1 | tr -d '\000')
 for line in 'D src/deep/$' 'D src/deep/er/$' 'D single$' 'D od\\377\\012d$' 'D empty/$' 'D src/b$' 'A src/c$' 'D other/$' 'A elsewhere/$' 'A elsewhere/link$' 'D Case$' 'A CASE$' 'D -rf$' 'A \\033\]0;evil\\007$' 'M \\033\[2J$' 'M binary$' 'M samesize$' '^-250$' '^\+changed$' 'P src/  \(mode 0777, was 0755\)$' 'P secret  \(mode 0000, was 0600\)$|T secret  \(unreadable, was file' 'P src/script ' 'P keep/  \(mode 0700, was 1777\)$' 'M src/h2$' 'A src/a2$' 'D src/l1$' 'A src/l3$' 'D 0{254}7$' 'A n\\376w\\012\\001$' 'A --/$' 'A --/-f$' 'A \.github/workflows/ci\.yml' 'A \.vscode/tasks\.json' 'A package\.json' 'A \.git/hooks/post-commit' 'M \.git/config' 'A Makefile' '^\+/etc/passwd$' 'T holes/  \(directory, was file\)$' 'M dense-then$' 'A sparse-new$' 'A closed' 'A filler$' 'M grown$'; do
 	like "diff tells $line" "$d" "$line"

@@ -87,6 +87,25 @@ TEST(deny_lists_only_grow)
 		check(&all[i]);
 }
 
+TEST(what_only_gets_stricter)
+{
+#define CHANGED(x) "guarded_paths: {changed: " x "}\n"
+#define SNAPS(x) "snapshots: {enabled: " x "}\n"
+	static const struct merging all[] = {
+		{ "name: x\n", CHANGED("quarantine"), "guarded_paths.changed", "\"quarantine\"", NULL },
+		{ CHANGED("keep"), CHANGED("ask"), "guarded_paths.changed", "\"ask\"", NULL },
+		{ CHANGED("ask"), CHANGED("ask"), "guarded_paths.changed", "\"ask\"", NULL },
+		{ CHANGED("ask"), CHANGED("keep"), NULL, NULL, "1:26 locked guarded_paths.changed" },
+		{ CHANGED("quarantine"), CHANGED("ask"), NULL, NULL, "1:26 locked guarded_paths.changed" },
+		{ SNAPS("false"), SNAPS("true"), "snapshots.enabled", "true", NULL },
+		{ "name: x\n", SNAPS("false"), "snapshots.enabled", "false", NULL },
+		{ SNAPS("true"), SNAPS("false"), NULL, NULL, "1:22 locked snapshots.enabled" },
+	};
+
+	for (size_t i = 0; i < SB_ARRAY_LEN(all); i++)
+		check(&all[i]);
+}
+
 TEST(allow_lists)
 {
 	static const struct merging all[] = {
