@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -9,9 +10,31 @@
 #include "capture_i.h"
 
 #define TRIES 3
+#define JOINED_MAX (64ULL << 20) /* zeroes that are taken for holes, at least */
+#define PACKED_MAX 256
+#define FLOOR_MAX (64ULL << 20)  /* room that a capture leaves for records, journals and the user; or a 20th */
+#define FLOOR_EACH (1U << 20)
 #define NAMES_MAX 65536
 #define PIECES (-E2BIG)      /* a sparse file in more pieces than are kept */
 #define SOURCE (-EREMOTEIO) /* the file cannot be read; other errors are of the store */
+
+/* A capture does not take the last of the disk: a journal, the log and whoever tidies up need some.
+ * Return: 0; -ENOSPC. */
+static int room_for(struct cap_worker *w, size_t len)
+{
+	struct statfs fs;
+	uint64_t block;
+
+	if (w->unchecked > len) {
+		w->unchecked -= len;
+		return 0;
+	}
+	if (fstatfs(sb_snap_store_dir(w->cap->store, SB_SNAP_PACKS), &fs) < 0)
+		return -errno;
+	block = (uint64_t)SB_MAX(fs.f_bsize, 1);
+	w->unchecked = FLOOR_EACH;
+	return (uint64_t)fs.f_bavail < (SB_MIN((uint64_t)fs.f_blocks * block / 20, FLOOR_MAX) + len) / block ? -ENOSPC : 0;
+}
 
 int cap_put(struct cap_worker *w, const void *p, size_t len, uint8_t hash[SB_SNAP_HASH])
 {
@@ -23,6 +46,8 @@ int cap_put(struct cap_worker *w, const void *p, size_t len, uint8_t hash[SB_SNA
 		return sb_snap_store_stage(w->cap->store, hash, p, len);
 	if (r == 0) {
 		r = sb_packer_claim(w->cap->packer, hash);
+		if (r == 1 && room_for(w, len) < 0)
+			return -ENOSPC;
 		if (r == 1)
 			return sb_packer_add(w->cap->packer, &w->block, hash, p, len);
 	}
@@ -132,39 +157,75 @@ struct extents {
 	uint64_t total;
 };
 
-/* Where data is. Return: 0; SB_SNAP_EXTENTS_MAX are not enough: one extent over everything. */
-static int find_extents(int fd, uint64_t size, struct extents *x)
+/* Join what lies close together, until half of @max are left; holes between them become zeroes. */
+static void join(struct extents *x, uint32_t max)
 {
-	uint64_t at = 0;
+	for (uint64_t gap = 4096; x->n > max / 2 && x->n > 1; gap *= 2) {
+		uint32_t n = 0;
 
-	while (at < size) {
+		for (uint32_t i = 1; i < x->n; i++) {
+			struct sb_snap_extent *last = &x->v[n];
+
+			if (x->v[i].at - (last->at + last->len) <= gap)
+				last->len = x->v[i].at + x->v[i].len - last->at;
+			else
+				x->v[++n] = x->v[i];
+		}
+		x->n = n + 1;
+	}
+	x->total = 0;
+	for (uint32_t i = 0; i < x->n; i++)
+		x->total += x->v[i].len;
+}
+
+static int add_extent(struct extents *x, uint64_t at, uint64_t len)
+{
+	if (x->n % 64 == 0) {
+		void *v = realloc(x->v, (x->n + 64) * sizeof(*x->v));
+
+		if (!v)
+			return -ENOMEM;
+		x->v = v;
+	}
+	x->v[x->n++] = (struct sb_snap_extent){ at, len };
+	x->total += len;
+	return 0;
+}
+
+/* Where data is. A file takes no more in the store than it takes on its disk, give or take joined holes.
+ * Return: 0; PIECES; -ENOMEM. */
+static int find_extents(const struct cap *c, int fd, const struct stat *st, struct extents *x)
+{
+	const uint32_t max = c->conf->max_extents ? c->conf->max_extents : SB_SNAP_EXTENTS_MAX;
+	const uint64_t size = (uint64_t)st->st_size;
+	const uint64_t most = (uint64_t)st->st_blocks * 1024 + JOINED_MAX;
+	bool joined = false;
+	uint64_t at = 0;
+	int r = 0;
+
+	while (r == 0 && at < size) {
 		off_t from = lseek(fd, (off_t)at, SEEK_DATA);
 		off_t to = from < 0 ? -1 : lseek(fd, from, SEEK_HOLE);
 
 		if (from < 0 && errno == ENXIO)
-			return 0;
-		if (from < 0 || to <= from || x->n == SB_SNAP_EXTENTS_MAX)
-			break; /* no such calls here, or a file in splinters */
-		if (x->n % 64 == 0) {
-			void *v = realloc(x->v, (x->n + 64) * sizeof(*x->v));
-
-			if (!v)
-				return -ENOMEM;
-			x->v = v;
+			break;
+		if (from < 0 || to <= from) { /* no such calls here */
+			x->n = 0;
+			x->total = 0;
+			from = 0;
+			to = (off_t)size;
 		}
 		to = (off_t)SB_MIN((uint64_t)to, size);
-		x->v[x->n++] = (struct sb_snap_extent){ (uint64_t)from, (uint64_t)(to - from) };
-		x->total += (uint64_t)(to - from);
+		if (from < to)
+			r = add_extent(x, (uint64_t)from, (uint64_t)(to - from));
+		if (r == 0 && x->n == max) {
+			join(x, max);
+			joined = true;
+		}
 		at = (uint64_t)to;
 	}
-	if (at < size && x->v) {
-		x->v[0] = (struct sb_snap_extent){ 0, size };
-		x->n = 1;
-		x->total = size;
-	} else if (at < size) {
-		x->total = size; /* not even one: as a plain file */
-	}
-	return 0;
+	/* what a file system packs may be many times what it takes */
+	return r < 0 ? r : (joined ? x->total : x->total / PACKED_MAX) > most ? PIECES : 0;
 }
 
 /* Where an object goes that comes in pieces: memory, or a pack of its own when it is big; of one that is
@@ -179,6 +240,8 @@ struct sink {
 
 static int sink_add(struct sink *s, const void *p, size_t len)
 {
+	if (s->big && room_for(s->w, len) < 0)
+		return -ENOSPC;
 	if (s->big || s->stage) {
 		sb_digest_add(s->w->digest, p, len);
 		return s->stage ? 0 : sb_pack_big_add(&s->out, p, len);
@@ -276,7 +339,18 @@ static int read_plain(struct cap_worker *w, int fd, struct cap_entry *e, bool la
 	return n < 0 && n != -EFBIG ? (int)n : -EAGAIN;
 }
 
-static int read_sparse(struct cap_worker *w, int fd, struct cap_entry *e, const struct extents *x)
+/* @n of zeroes, where a file has become shorter. */
+static int add_zeroes(struct sink *s, uint64_t n)
+{
+	static const uint8_t zeroes[65536];
+	int r = 0;
+
+	for (; r == 0 && n > 0; n -= SB_MIN(n, (uint64_t)sizeof(zeroes)))
+		r = sink_add(s, zeroes, SB_MIN(n, (uint64_t)sizeof(zeroes)));
+	return r;
+}
+
+static int read_sparse(struct cap_worker *w, int fd, struct cap_entry *e, const struct extents *x, bool last)
 {
 	struct sink s;
 	struct sb_buf head;
@@ -293,7 +367,9 @@ static int read_sparse(struct cap_worker *w, int fd, struct cap_entry *e, const 
 	for (uint32_t i = 0; r == 0 && i < x->n; i++) {
 		int64_t n = copy_range(&s, fd, x->v[i].at, x->v[i].len);
 
-		if (n != (int64_t)x->v[i].len)
+		if (last && n >= 0)
+			r = add_zeroes(&s, x->v[i].len - (uint64_t)n);
+		else if (n != (int64_t)x->v[i].len)
 			r = n < 0 && n != -EFBIG ? (int)n : -EAGAIN;
 	}
 	if (r == 0) {
@@ -311,11 +387,11 @@ static int read_once(struct cap_worker *w, int fd, const struct stat *st, struct
 	struct extents x = { 0 };
 	int r;
 
-	if (last || st->st_blocks * 512 >= st->st_size)
+	if (st->st_blocks * 512 >= st->st_size)
 		return read_plain(w, fd, e, last);
-	r = find_extents(fd, e->size, &x);
+	r = find_extents(w->cap, fd, st, &x);
 	if (r == 0)
-		r = x.total < e->size ? read_sparse(w, fd, e, &x) : read_plain(w, fd, e, last);
+		r = x.total < e->size ? read_sparse(w, fd, e, &x, last) : read_plain(w, fd, e, last);
 	free(x.v);
 	return r;
 }
@@ -382,7 +458,7 @@ int cap_file(struct cap_worker *w, struct cap_dir *d, struct cap_entry *e)
 		w->read_files++;
 		r = read_stable(w, fd, &st, e);
 	}
-	if (r == SOURCE || r == PIECES) {
+	if (r == SOURCE || r == PIECES || r == -EAGAIN) {
 		cap_opaque(w, e, r == PIECES ? SB_SNAP_PIECES : SB_SNAP_UNREADABLE);
 		return 0;
 	}

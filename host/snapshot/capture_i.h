@@ -73,6 +73,7 @@ struct cap_worker {
 	uint64_t read_files;
 	uint64_t unreadable;
 	uint64_t changed;
+	size_t unchecked; /* bytes that may be written before the disk's room is looked at */
 	struct cap_link *links;
 	size_t n_links;
 	size_t links_room;

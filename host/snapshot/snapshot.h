@@ -35,6 +35,7 @@ struct snap_capture {
 	const char *leftover; /* names that begin so are removed instead: of a restore; NULL = none */
 	bool sync;
 	bool no_cache; /* read everything */
+	uint32_t max_extents; /* of one sparse file; 0: SB_SNAP_EXTENTS_MAX */
 	bool stage;    /* nothing is written: folders in memory, contents as hashes; for a comparison */
 };
 struct snap_captured {

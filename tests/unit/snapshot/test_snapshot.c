@@ -1,6 +1,7 @@
 /* The store of format 1 (tests/data/snapshot-1), byte by byte; texts; guarded names. */
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -153,6 +154,54 @@ static void differ(const char *a, const char *b, const char *want)
 	(void)fclose(out);
 	CHECK_STR(text, want);
 	free(text);
+}
+
+/* A file of @n pieces, each @step from the next. */
+static int pieces(int dir, const char *name, int n, off_t step)
+{
+	sb_autofd int fd = openat(dir, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	char part[4096];
+	int r = fd < 0 ? -1 : 0;
+
+	memset(part, 'x', sizeof(part));
+	for (int i = 0; r == 0 && i < n; i++)
+		r = pwrite(fd, part, sizeof(part), i * step) == (ssize_t)sizeof(part) ? 0 : -1;
+	return r == 0 ? ftruncate(fd, (n + 1) * step) : -1;
+}
+
+/* More pieces than are kept: joined when that costs little, listed only when it would cost the holes. */
+TEST(splinters)
+{
+	struct sb_snap_store *s = NULL;
+	struct snap_captured got = { 0 };
+	struct snap_loaded l = { 0 };
+	struct sb_snap_entry e;
+	struct sb_err err = { 0 };
+	struct snap_tree tree;
+	struct snap_capture c = { .tree = &tree, .label = "", .role = SB_SNAP_ROLE_MANUAL, .max_extents = 16 };
+	char dir[64] = "/tmp/snap-test.XXXXXX";
+	sb_autofd int top = mkdtemp(dir) ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	sb_autofd int store = -1;
+	sb_autofd int at = -1;
+
+	REQUIRE(top >= 0 && mkdirat(top, "s", 0700) == 0 && mkdirat(top, "t", 0700) == 0);
+	store = openat(top, "s", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	at = openat(top, "t", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	REQUIRE(pieces(at, "near", 40, 16384) == 0 && pieces(at, "far", 40, 1LL << 36) == 0 &&
+		pieces(at, "few", 3, 1LL << 40) == 0);
+	snap_tree_init(&tree, at, "/x");
+	REQUIRE(sb_snap_store_open(store, false, &s, &err) == 0);
+	c.store = s;
+	CHECK_EQ(snap_capture(&c, &got, &err), 0);
+	REQUIRE(snap_load(s, got.id, &l, &err) == 0);
+	CHECK(snap_lookup(s, &l.m, "near", &e) == 0 && e.kind == SB_SNAP_FILE && e.sparse && e.size == 41 * 16384);
+	CHECK(snap_lookup(s, &l.m, "few", &e) == 0 && e.kind == SB_SNAP_FILE && e.sparse && e.size == 4ULL << 40);
+	CHECK(snap_lookup(s, &l.m, "far", &e) == 0 && e.kind == SB_SNAP_OTHER && e.why == SB_SNAP_PIECES);
+	CHECK_EQ(got.unreadable, 1);
+	CHECK(got.new_bytes < 2U << 20);
+	snap_loaded_done(&l);
+	(void)sb_snap_store_free(s);
+	clear(dir);
 }
 
 TEST(text)
