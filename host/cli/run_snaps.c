@@ -65,6 +65,22 @@ bool run_snaps_wanted(const struct run *r)
 	return n > 0;
 }
 
+/* A file that is shared by itself has no folder to be captured: what undo cannot do is said before, not after. */
+static void tell_files(struct run *r)
+{
+	char text[700];
+
+	for (size_t i = 0; enabled(r) && i < r->plan->n_mounts; i++) {
+		const struct sb_plan_mount *m = &r->plan->mounts[i];
+
+		if (m->mode != SB_MOUNT_RW || !m->file)
+			continue;
+		(void)snprintf(text, sizeof(text), "\"%.300s\" is shared read-write by itself, and has no snapshot: diff, "
+			       "report and undo do not know it. Share its folder for that, or keep a copy", m->host);
+		launch_say(r, text);
+	}
+}
+
 static void done(struct run *r)
 {
 	struct run_snaps *s = r->snaps;
@@ -260,6 +276,7 @@ int run_snaps_begin(struct run *r, struct sb_err *err)
 {
 	int k;
 
+	tell_files(r);
 	if (!run_snaps_wanted(r))
 		return 0;
 	r->snaps = calloc(1, sizeof(*r->snaps));
