@@ -4,8 +4,9 @@
  * with the session, beside everything else; the command is not started before the plan's record is
  * durable. Whatever the writer cannot do ends the session: SB_FAIL_AUDIT.
  *
- * Events that nobody waits for go as fast as the writer takes them. When it does not, this process
- * waits for it for a moment, then counts: a record "lost" says how many of which verdict.
+ * Events that nobody waits for go as fast as the writer takes them, up to a budget of each minute. When it does
+ * not take them, this process waits for it for a moment, then counts. One record "lost" for each minute says how many
+ * of which kind were only counted; it is sent until it is taken, and a session that cannot leave it fails.
  */
 #include <errno.h>
 #include <poll.h>
@@ -20,6 +21,7 @@
 
 #define LOST_WAIT_MS 200
 #define WAIT_MS 10000
+#define AGAIN_NS 100000000ULL
 #define CLOSE_NS (20 * 1000000000ULL) /* for the last sync */
 
 struct waiter {
@@ -148,24 +150,95 @@ static int send_one(struct monitor *m, const struct sb_audit_event *e, uint8_t w
 	return r;
 }
 
-/* What was not taken before. */
+/* ---- what is only counted ---- */
+
+static void on_tell(struct sb_timer *t);
+
+/* One record of all that was counted. Return: whether there is nothing more to tell. */
 static bool tell_lost(struct monitor *m, int ms)
 {
-	for (int v = 0; v < SB_AUDIT_VERDICTS; v++) {
-		struct sb_audit_event e = { .kind = SB_AUDIT_SESSION, .action = "lost",
-					    .verdict = (enum sb_audit_verdict)v,
-					    .reason = "the audit writer was busy" };
-		uint64_t id;
+	struct mon_audit *a = &m->audit;
+	struct sb_audit_event e = { .kind = SB_AUDIT_SESSION, .action = "lost",
+				    .verdict = a->lost_deny > 0 ? SB_AUDIT_DENY : SB_AUDIT_NONE,
+				    .reason = a->busy > 0 ? "the audit writer was busy"
+							  : "more than is recorded in a minute" };
+	uint64_t sum = 0;
+	uint64_t id;
 
-		if (m->audit.lost[v] == 0)
-			continue;
-		sb_audit_put_num(&e, "count", m->audit.lost[v]);
-		if (send_one(m, &e, SB_IPC_AUDIT_GO_ON, ms, &id) < 0)
-			return false;
-		m->audit.lost[v] = 0;
-		m->audit.losing = false;
+	for (int k = 0; k < SB_AUDIT_KINDS; k++) {
+		if (a->lost[k] > 0)
+			sb_audit_put_num(&e, sb_audit_kind_name((enum sb_audit_kind)k), a->lost[k]);
+		sum += a->lost[k];
 	}
+	if (sum == 0)
+		return true;
+	sb_audit_put_num(&e, "count", sum);
+	sb_audit_put_num(&e, "deny", a->lost_deny);
+	if (send_one(m, &e, SB_IPC_AUDIT_GO_ON, ms, &id) < 0)
+		return false;
+	sb_timer_del(&a->tell);
+	memset(a->lost, 0, sizeof(a->lost));
+	a->lost_deny = a->busy = 0;
+	a->losing = false;
 	return true;
+}
+
+static void on_tell(struct sb_timer *t)
+{
+	struct monitor *m = t->owner;
+
+	if (!m->audit.broken && !tell_lost(m, 0))
+		sb_timer_set(m->loop, &m->audit.tell, AGAIN_NS, on_tell, m);
+}
+
+/* Counted instead. @busy: told as soon as the writer takes it; else at the end of the minute. */
+static void lose(struct monitor *m, const struct sb_audit_event *e, bool busy)
+{
+	struct mon_audit *a = &m->audit;
+	uint64_t n = mon_audit_count(e);
+	uint64_t due = busy ? AGAIN_NS : a->budget.began_ns + SB_AUDIT_MINUTE_NS - sb_now_ns();
+
+	a->lost[e->kind] += n;
+	a->lost_deny += e->verdict == SB_AUDIT_DENY ? n : 0;
+	a->busy += busy ? n : 0;
+	if (busy || !a->tell.active)
+		sb_timer_set(m->loop, &a->tell, SB_MIN(due, SB_AUDIT_MINUTE_NS), on_tell, m);
+}
+
+static enum sb_audit_class class_of(const struct sb_audit_event *e)
+{
+	switch (e->kind) {
+	case SB_AUDIT_NETWORK:
+		return strcmp(e->action, "resolve") == 0 ? SB_AUDIT_CLASS_RESOLVE : SB_AUDIT_CLASS_NETWORK;
+	case SB_AUDIT_SSH:
+		return SB_AUDIT_CLASS_SSH;
+	case SB_AUDIT_COMMAND:
+		return SB_AUDIT_CLASS_COMMAND;
+	case SB_AUDIT_KIND_NONE:
+	case SB_AUDIT_SESSION:
+	case SB_AUDIT_PLAN:
+	case SB_AUDIT_FILE:
+	case SB_AUDIT_SECRET:
+	case SB_AUDIT_APPROVAL:
+	case SB_AUDIT_POLICY:
+	case SB_AUDIT_SNAPSHOT:
+	case SB_AUDIT_PROVENANCE:
+	case SB_AUDIT_KEY:
+	case SB_AUDIT_KINDS:
+	default: /* a few each, of the host */
+		return SB_AUDIT_CLASS_FREE;
+	}
+}
+
+static bool in_budget(struct monitor *m, const struct sb_audit_event *e)
+{
+	const char *const by[] = { sb_audit_kind_name(e->kind), e->action, e->rule, e->reason };
+	uint8_t packed[SB_AUDIT_PACK_MAX];
+	int n = sb_audit_pack(e, packed);
+
+	return sb_audit_budget_take(&m->audit.budget, class_of(e), n > 0 ? (size_t)n : sizeof(packed),
+				    e->verdict == SB_AUDIT_DENY ? sb_audit_budget_mark(by, SB_ARRAY_LEN(by)) : 0,
+				    sb_now_ns());
 }
 
 void mon_audit(struct monitor *m, const struct sb_audit_event *e)
@@ -175,16 +248,18 @@ void mon_audit(struct monitor *m, const struct sb_audit_event *e)
 
 	if (m->audit.broken)
 		return;
-	if (!tell_lost(m, 0)) {
-		m->audit.lost[e->verdict] += mon_audit_count(e);
+	if (!in_budget(m, e)) {
+		lose(m, e, false);
 		return;
 	}
 	r = send_one(m, e, SB_IPC_AUDIT_GO_ON, m->audit.losing ? 0 : LOST_WAIT_MS, &id);
 	if (r == -EAGAIN) {
-		m->audit.lost[e->verdict] += mon_audit_count(e);
+		lose(m, e, true);
 		m->audit.losing = true;
 	} else if (r < 0) {
 		fail(m, r == -EPIPE ? "the audit writer is gone" : strerror(-r));
+	} else {
+		m->audit.losing = false;
 	}
 }
 
@@ -197,14 +272,12 @@ int mon_audit_wait(struct monitor *m, const struct sb_audit_event *e, uint8_t wa
 
 	if (r == 0 && m->audit.broken)
 		r = -EPIPE;
-	if (r == 0 && !tell_lost(m, WAIT_MS))
-		r = -ETIMEDOUT;
 	if (r == 0)
 		r = send_one(m, e, wait, WAIT_MS, &w->id);
 	if (r < 0) {
 		free(w);
 		fail(m, r == -EPIPE ? "the audit writer is gone"
-		     : r == -EAGAIN || r == -ETIMEDOUT ? "the audit writer does not answer"
+		     : r == -EAGAIN ? "the audit writer does not answer"
 						       : strerror(-r));
 		return r;
 	}
@@ -278,7 +351,9 @@ bool mon_audit_close(struct monitor *m)
 		return true;
 	if (m->audit.closing)
 		return false;
-	(void)tell_lost(m, WAIT_MS);
+	sb_timer_del(&m->audit.tell);
+	if (!m->audit.broken && !tell_lost(m, WAIT_MS))
+		fail(m, "the audit writer does not answer");
 	m->audit.closing = true;
 	if (shutdown(m->audit.sock, SHUT_WR) < 0)
 		mon_kill(&m->audit.child);
@@ -289,6 +364,7 @@ bool mon_audit_close(struct monitor *m)
 void mon_audit_done(struct monitor *m)
 {
 	sb_timer_del(&m->audit.late);
+	sb_timer_del(&m->audit.tell);
 	sb_io_del(&m->audit.io);
 	drop_waiters(m);
 	sb_fd_close(&m->audit.sock);

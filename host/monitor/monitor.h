@@ -5,9 +5,11 @@
  * life and clean-up, and parses nothing that comes from the guest except the fixed-size messages
  * of sendbox-channel.
  */
+#include "core/audit_budget.h"
 #include "core/plan.h"
 #include "os/loop.h"
 #include "provider/provider.h"
+#include "store/audit.h"
 #include "wire/ipc.h"
 
 enum mon_state {
@@ -42,7 +44,11 @@ struct mon_audit {
 	struct sb_timer late;
 	uint64_t next_id;
 	struct waiter *waiters;
-	uint64_t lost[5]; /* by verdict */
+	struct sb_audit_budget budget;
+	uint64_t lost[SB_AUDIT_KINDS]; /* that were counted instead of recorded */
+	uint64_t lost_deny; /* refusals among them */
+	uint64_t busy;      /* and such that the writer did not take */
+	struct sb_timer tell; /* when that is recorded */
 	bool losing;
 	bool ready;   /* the plan's record is durable: the command may start */
 	bool broken;  /* the session is ending for it */
