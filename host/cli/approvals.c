@@ -141,32 +141,74 @@ void approvals_escape(const char *in, char *out, size_t cap)
 		out[0] = '_';
 }
 
-int approvals_words(const char *const *argv, char out[SB_APPR_SUBJECT_MAX + 1])
+/* Bytes as printable ones. Return: 0; -E2BIG. */
+static int put_word(char *out, size_t *n, const char *p, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		bool plain = p[i] > 0x20 && p[i] < 0x7f && p[i] != '\\';
+
+		if (*n + 4 > SB_APPR_SUBJECT_MAX)
+			return -E2BIG;
+		if (plain)
+			out[(*n)++] = p[i];
+		else
+			*n += (size_t)snprintf(out + *n, 5, "\\x%02x", (unsigned char)p[i]);
+	}
+	return 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const char *x = *(const char *const *)a;
+	const char *y = *(const char *const *)b;
+	size_t n = strcspn(x, "=");
+	size_t k = strcspn(y, "=");
+	int r = memcmp(x, y, SB_MIN(n, k));
+
+	return r ? r : n < k ? -1 : n > k;
+}
+
+/* Each name once, whatever their order was. */
+static int put_names(char *out, size_t *n, const char *const *env, size_t n_env)
+{
+	sb_autofree const char **list = calloc(n_env + 1, sizeof(*list));
+	int r = 0;
+
+	if (!list)
+		return -ENOMEM;
+	for (size_t i = 0; i < n_env; i++)
+		list[i] = env[i];
+	qsort(list, n_env, sizeof(*list), by_name);
+	for (size_t i = 0; r == 0 && i < n_env; i++) {
+		if (i > 0 && by_name(&list[i - 1], &list[i]) == 0)
+			continue;
+		r = put_word(out, n, list[i], strcspn(list[i], "="));
+		if (r == 0 && *n + 4 > SB_APPR_SUBJECT_MAX)
+			r = -E2BIG;
+		if (r == 0)
+			*n += (size_t)snprintf(out + *n, 5, "=\\? ");
+	}
+	return r;
+}
+
+int approvals_words(const char *const *argv, const char *const *env, size_t n_env,
+		    char out[SB_APPR_SUBJECT_MAX + 1])
 {
 	size_t n = 0;
+	int r = n_env > 0 ? put_names(out, &n, env, n_env) : 0;
 
-	for (size_t i = 0; argv[i]; i++) {
+	for (size_t i = 0; r == 0 && argv[i]; i++) {
 		if (i > 0 && n < SB_APPR_SUBJECT_MAX)
 			out[n++] = ' ';
-		if (argv[i][0] == '\0') {
-			if (n + 2 > SB_APPR_SUBJECT_MAX)
-				return -E2BIG;
-			out[n++] = '\'';
-			out[n++] = '\'';
-		}
-		for (const char *p = argv[i]; *p; p++) {
-			bool plain = *p > 0x20 && *p < 0x7f && *p != '\\';
-
-			if (n + 4 > SB_APPR_SUBJECT_MAX)
-				return -E2BIG;
-			if (plain)
-				out[n++] = *p;
-			else
-				n += (size_t)snprintf(out + n, 5, "\\x%02x", (unsigned char)*p);
-		}
+		if (argv[i][0])
+			r = put_word(out, &n, argv[i], strlen(argv[i]));
+		else if (n + 2 > SB_APPR_SUBJECT_MAX)
+			r = -E2BIG;
+		else
+			out[n++] = '\'', out[n++] = '\'';
 	}
 	out[n] = '\0';
-	return 0;
+	return r;
 }
 
 void approvals_text(const struct sb_appr_result *res, const char *subject, char *out, size_t cap)
@@ -301,29 +343,38 @@ static void arm(struct approvals *a)
 
 static void ask_waiting(struct approvals *a, const struct sb_appr_question *o);
 
-void approvals_close(struct approvals *a, const struct sb_appr_question *o,
-		     const struct sb_appr_result *res, const char *by)
+/* It is on record: tell everybody. */
+static void closed(struct approvals *a, const struct sb_appr_question *o, const struct sb_appr_result *final)
 {
-	struct sb_appr_result final = *res;
-	struct sb_err err = { 0 };
-
-	/* no record, no yes */
-	if (approve_note_answer(a->d, a->session, o->kind, o->subject, o->rule, res, by, &err) < 0) {
-		sb_log("the audit log does not take the answer: %s", err.text);
-		if (final.verdict == SB_APPR_ALLOWED)
-			final = (struct sb_appr_result){ .reason = SB_APPR_UNRECORDED,
-							 .question = res->question };
-	}
 	hook_stop(a, o->number);
 	if (a->shown == o->number) {
 		a->shown = 0;
 		a->ui.hide(a->ui.arg, o->number);
 	}
-	serve_closed(a, o->number, &final);
-	tell_asked(a, o->id, o->number, &final);
+	serve_closed(a, o->number, final);
+	tell_asked(a, o->id, o->number, final);
 	arm(a);
 	ask_waiting(a, o);
 	approvals_present(a);
+}
+
+void approvals_close(struct approvals *a, const struct sb_appr_question *o,
+		     const struct sb_appr_result *res, const char *by)
+{
+	const struct approve_answer ans = { .session = a->session, .kind = o->kind, .subject = o->subject,
+					    .rule = o->rule, .res = res, .by = by };
+	struct sb_appr_result final = *res;
+	struct sb_err err = { 0 };
+
+	/* no record, no yes, and nothing that the yes would leave behind */
+	if (approve_note_answer(a->d, &ans, &err) < 0) {
+		sb_log("the audit log does not take the answer: %s", err.text);
+		sb_appr_forget(a->appr, o->number);
+		if (final.verdict == SB_APPR_ALLOWED)
+			final = (struct sb_appr_result){ .reason = SB_APPR_UNRECORDED,
+							 .question = res->question };
+	}
+	closed(a, o, &final);
 }
 
 static void on_late(struct sb_timer *t)
@@ -372,27 +423,41 @@ void approvals_present(struct approvals *a)
 	}
 }
 
-/* By what is known already, or a question opens. */
-static void ask(struct approvals *a, struct asked *who)
+static struct sb_appr_result ask_once(struct approvals *a, struct asked *who)
 {
 	struct sb_appr_request q = { .id = who->serial, .kind = who->kind, .subject = who->subject,
 				     .rule = who->rule };
-	struct sb_appr_result res;
-	struct sb_err err = { 0 };
 
-	who->waits = false;
 	memcpy(q.plan, a->plan, 32);
 	memcpy(q.policy, a->policy, 32);
 	(void)load_grants(a); /* without them everything is asked */
-	res = sb_appr_ask(a->appr, &q, approvals_routes(a), approvals_now());
-	if (res.verdict == SB_APPR_ALLOWED && res.grant != 0 && (res.used_up || res.uses_left > 0) &&
-	    grants_use(a->d, res.grant, res.uses_left, &err) < 0) {
+	return sb_appr_ask(a->appr, &q, approvals_routes(a), approvals_now());
+}
+
+/* By what is known already, or a question opens. */
+static void ask(struct approvals *a, struct asked *who)
+{
+	struct sb_appr_result res = ask_once(a, who);
+	struct sb_err err = { 0 };
+
+	who->waits = false;
+	while (res.verdict == SB_APPR_ALLOWED && res.grant != 0 && (res.used_up || res.uses_left > 0)) {
+		int r = grants_use(a->d, res.grant, &err);
+
+		if (r == 0)
+			break;
+		if (r == -ENOENT) { /* another session has had its last use: as if it were not there */
+			a->looked = false;
+			who->serial = ++a->serial;
+			res = ask_once(a, who);
+			continue;
+		}
 		sb_log("grant %lld: %s", (long long)res.grant, err.text);
 		res = (struct sb_appr_result){ .reason = SB_APPR_BAD };
 	}
 	if (res.verdict != SB_APPR_ASKED) {
 		approvals_known(a, who, &res);
-		tell_asked(a, q.id, 0, &res);
+		tell_asked(a, who->serial, 0, &res);
 		return;
 	}
 	arm(a);
@@ -516,6 +581,16 @@ static int answer_failed(int r, struct sb_err *err)
 	}
 }
 
+/* What outlives the session: first the record of the answer and the grant, then the grant. */
+static int keep_answer(struct approvals *a, const struct sb_appr_grant *g, const struct sb_appr_question *o,
+		       struct sb_appr_result *res, const char *by, struct sb_err *err)
+{
+	const struct approve_answer ans = { .session = a->session, .kind = o->kind, .subject = o->subject,
+					    .rule = o->rule, .res = res, .by = by };
+
+	return grants_add(a->d, g, &ans, &res->grant, err);
+}
+
 int approvals_answer(struct approvals *a, uint64_t number, enum sb_appr_answer answer,
 		     const char *pattern, const char *by, struct sb_err *err)
 {
@@ -534,15 +609,19 @@ int approvals_answer(struct approvals *a, uint64_t number, enum sb_appr_answer a
 	r = sb_appr_answer(a->appr, number, answer, pattern, approvals_now(), g, &keep, &res);
 	if (r != 0)
 		return answer_failed(r, err);
-	if (keep && grants_add(a->d, g, a->session, &res.grant, err) < 0) {
-		/* a yes without its grant is no yes; a no is still a no */
-		if (forever)
-			res = (struct sb_appr_result){ .reason = SB_APPR_BAD, .question = number };
+	if (!keep) {
 		approvals_close(a, &was, &res, by);
-		return -EIO;
+		return 0;
 	}
+	if (keep_answer(a, g, &was, &res, by, err) == 0) {
+		closed(a, &was, &res);
+		return 0;
+	}
+	/* a yes without its grant is no yes; a no is still a no */
+	if (forever)
+		res = (struct sb_appr_result){ .reason = SB_APPR_BAD, .question = number };
 	approvals_close(a, &was, &res, by);
-	return 0;
+	return -EIO;
 }
 
 void approvals_terminal(struct approvals *a, bool there)

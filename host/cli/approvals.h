@@ -69,8 +69,13 @@ void approvals_terminal(struct approvals *a, bool there);
 
 /* The text of a refusal: what was refused, why, what to do. */
 void approvals_text(const struct sb_appr_result *res, const char *subject, char *out, size_t cap);
-/* The words of a command as a subject: escaped, one blank between. Return: 0; -E2BIG. */
-SB_MUST_CHECK int approvals_words(const char *const *argv, char out[SB_APPR_SUBJECT_MAX + 1]);
+/*
+ * A command as a subject: NAME=\? for each variable that is passed with it (--env), by name, and its words, with
+ * one blank between, other bytes as \xNN. No word looks like the first ones.
+ * @env: "NAME=VALUE" or "NAME". Return: 0; -E2BIG; -ENOMEM.
+ */
+SB_MUST_CHECK int approvals_words(const char *const *argv, const char *const *env, size_t n_env,
+				  char out[SB_APPR_SUBJECT_MAX + 1]);
 /* Any text as printable ASCII of at most @cap - 1 bytes. */
 void approvals_escape(const char *in, char *out, size_t cap);
 

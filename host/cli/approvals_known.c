@@ -39,11 +39,13 @@ void approvals_known(struct approvals *a, const struct asked *who, struct sb_app
 			 : res->reason == SB_APPR_DENY_RULE ? "deny rule" : "nobody";
 	bool each = who->source == APPROVALS_FROM_COMMAND;
 	uint64_t mark = mark_of(who, res);
+	const struct approve_answer ans = { .session = a->session, .kind = who->kind, .subject = who->subject,
+					    .rule = who->rule, .res = res, .by = by };
 	struct sb_err err = { 0 };
 
 	if (!each && (res->grant == 0 || noted(a, mark)))
 		return;
-	if (approve_note_answer(a->d, a->session, who->kind, who->subject, who->rule, res, by, &err) == 0) {
+	if (approve_note_answer(a->d, &ans, &err) == 0) {
 		if (!each)
 			a->noted[a->n_noted++ % APPROVALS_NOTED] = mark;
 		return;

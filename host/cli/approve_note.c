@@ -8,44 +8,52 @@
 #include "base/buf.h"
 #include "plan_make.h"
 
-int approve_note_grant(const struct sb_dirs *d, const char *what, int64_t id,
-		       const struct sb_appr_grant *g, const uint8_t session[16], struct sb_err *err)
+static void put_answer(struct sb_audit_event *e, const struct approve_answer *a, int64_t grant)
 {
-	struct sb_audit_event e = { .kind = SB_AUDIT_APPROVAL, .action = what };
-
-	if (session)
-		memcpy(e.session, session, sizeof(e.session));
-	if (g) {
-		e.subject = g->subject;
-		e.rule = g->rule;
-		sb_audit_put(&e, "kind", sb_appr_kind_name(g->kind));
-		sb_audit_put_num(&e, "grant", (uint64_t)id);
-		sb_audit_put_bool(&e, "pattern", g->pattern);
-		sb_audit_put_num(&e, "expires", g->expires_s);
-	}
-	return audit_note(d, &e, 1, err);
+	*e = (struct sb_audit_event){
+		.kind = SB_AUDIT_APPROVAL,
+		.verdict = a->res->verdict == SB_APPR_ALLOWED ? SB_AUDIT_ALLOW : SB_AUDIT_DENY,
+		.action = "answer",
+		.subject = a->subject,
+		.rule = a->rule,
+		.reason = sb_appr_reason_name(a->res->reason),
+	};
+	memcpy(e->session, a->session, sizeof(e->session));
+	sb_audit_put(e, "kind", sb_appr_kind_name(a->kind));
+	sb_audit_put(e, "by", a->by);
+	if (a->res->question > 0)
+		sb_audit_put_num(e, "question", a->res->question);
+	if (grant > 0)
+		sb_audit_put_num(e, "grant", (uint64_t)grant);
 }
 
-int approve_note_answer(const struct sb_dirs *d, const uint8_t session[16], enum sb_appr_kind kind,
-			const char *subject, const char *rule, const struct sb_appr_result *res,
-			const char *by, struct sb_err *err)
+int approve_note_grant(const struct sb_dirs *d, const char *what, int64_t id,
+		       const struct sb_appr_grant *g, const struct approve_answer *ans, struct sb_err *err)
 {
-	struct sb_audit_event e = {
-		.kind = SB_AUDIT_APPROVAL,
-		.verdict = res->verdict == SB_APPR_ALLOWED ? SB_AUDIT_ALLOW : SB_AUDIT_DENY,
-		.action = "answer",
-		.subject = subject,
-		.rule = rule,
-		.reason = sb_appr_reason_name(res->reason),
-	};
+	struct sb_audit_event e[2] = { { 0 } };
+	struct sb_audit_event *own = &e[ans != NULL];
 
-	memcpy(e.session, session, sizeof(e.session));
-	sb_audit_put(&e, "kind", sb_appr_kind_name(kind));
-	sb_audit_put(&e, "by", by);
-	if (res->question > 0)
-		sb_audit_put_num(&e, "question", res->question);
-	if (res->grant > 0)
-		sb_audit_put_num(&e, "grant", (uint64_t)res->grant);
+	*own = (struct sb_audit_event){ .kind = SB_AUDIT_APPROVAL, .action = what };
+	if (ans) {
+		put_answer(&e[0], ans, id);
+		memcpy(own->session, ans->session, sizeof(own->session));
+	}
+	if (g) {
+		own->subject = g->subject;
+		own->rule = g->rule;
+		sb_audit_put(own, "kind", sb_appr_kind_name(g->kind));
+		sb_audit_put_num(own, "grant", (uint64_t)id);
+		sb_audit_put_bool(own, "pattern", g->pattern);
+		sb_audit_put_num(own, "expires", g->expires_s);
+	}
+	return audit_note(d, e, ans ? 2 : 1, err);
+}
+
+int approve_note_answer(const struct sb_dirs *d, const struct approve_answer *ans, struct sb_err *err)
+{
+	struct sb_audit_event e;
+
+	put_answer(&e, ans, ans->res->grant);
 	return audit_note(d, &e, 1, err);
 }
 

@@ -6,9 +6,21 @@
 #include "core/plan.h"
 #include "provider/provider.h"
 
-/* @what: "grant", "deny-rule", "revoke", "revoke-all"; @g: NULL with the last; @session: or NULL */
+/* How a request was decided: a question (and by whose answer), or what was known before. All borrowed. */
+struct approve_answer {
+	const uint8_t *session; /* 16 bytes */
+	enum sb_appr_kind kind;
+	const char *subject;
+	const char *rule;
+	const struct sb_appr_result *res;
+	const char *by;
+};
+SB_MUST_CHECK int approve_note_answer(const struct sb_dirs *d, const struct approve_answer *ans,
+				      struct sb_err *err);
+/* @what: "grant", "deny-rule", "revoke", "revoke-all"; @g: NULL with the last; @ans: that left it, recorded before
+ * it, or NULL */
 SB_MUST_CHECK int approve_note_grant(const struct sb_dirs *d, const char *what, int64_t id,
-				     const struct sb_appr_grant *g, const uint8_t session[16],
+				     const struct sb_appr_grant *g, const struct approve_answer *ans,
 				     struct sb_err *err);
 /*
  * command_refused - the refusal in @err of the command of @plan, on record
@@ -18,10 +30,5 @@ SB_MUST_CHECK int approve_note_grant(const struct sb_dirs *d, const char *what, 
  */
 int command_refused(const struct sb_dirs *d, const struct sb_plan *plan, bool joins, const char *rule,
 		    const char *reason, struct sb_err *err);
-/* How a request was decided: a question (and by whose answer), or what was known before. */
-SB_MUST_CHECK int approve_note_answer(const struct sb_dirs *d, const uint8_t session[16],
-				      enum sb_appr_kind kind, const char *subject, const char *rule,
-				      const struct sb_appr_result *res, const char *by,
-				      struct sb_err *err);
 
 #endif

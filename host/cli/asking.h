@@ -16,16 +16,16 @@ bool asking_message(struct asking *k, const struct sb_ipc_msg *msg);
 /*
  * asking_command - a verdict of "ask" for a command that this process is about to start
  * @rule: text of the rule and its place; @terminal: whether somebody may be asked there
- * @cfg: or NULL
+ * @cfg: or NULL; @env: variables that are passed with it, "NAME=VALUE" or "NAME"
  * Return: 0: allowed; -EACCES with text; -errno.
  */
 SB_MUST_CHECK int asking_command(const struct sb_dirs *d, const struct sb_plan *plan,
 				 const struct cfg *cfg, const char *rule, bool terminal,
-				 struct sb_err *err);
+				 const char *const *env, size_t n_env, struct sb_err *err);
 /* The same for one more command in the running session of @session_dir, whose settings count: its holder
  * decides, and this terminal is one that may answer. */
 SB_MUST_CHECK int asking_exec(int session_dir, const struct sb_plan *plan, const char *rule,
-			      bool terminal, struct sb_err *err);
+			      bool terminal, const char *const *env, size_t n_env, struct sb_err *err);
 #define ASKING_TOO_LONG "command refused: a rule asks first, and the command is too long to ask about"
 /* The answer to the monitor's request. */
 void asking_answer(int sock, uint32_t source, uint64_t id, const struct sb_appr_result *res);

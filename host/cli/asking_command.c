@@ -81,7 +81,7 @@ static void refusal(const struct sb_appr_result *res, const char *subject, char 
 }
 
 int asking_command(const struct sb_dirs *d, const struct sb_plan *plan, const struct cfg *cfg,
-		   const char *rule, bool terminal, struct sb_err *err)
+		   const char *rule, bool terminal, const char *const *env, size_t n_env, struct sb_err *err)
 {
 	struct approvals_conf c = { 0 };
 	struct one o = { .terminal = terminal };
@@ -92,7 +92,7 @@ int asking_command(const struct sb_dirs *d, const struct sb_plan *plan, const st
 	uint8_t none[32] = { 1 }; /* there is no session that a grant could be for */
 	int r = subject ? 0 : sb_err_set(err, -ENOMEM, "out of memory");
 
-	if (r == 0 && approvals_words((const char *const *)plan->argv, subject) < 0)
+	if (r == 0 && approvals_words((const char *const *)plan->argv, env, n_env, subject) < 0)
 		r = sb_err_set(err, -EACCES, ASKING_TOO_LONG);
 	if (r == 0)
 		r = sb_loop_new(&o.loop);

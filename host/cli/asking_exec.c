@@ -151,7 +151,7 @@ static int ask(struct joined *o, int session_dir)
 }
 
 int asking_exec(int session_dir, const struct sb_plan *plan, const char *rule, bool terminal,
-		struct sb_err *err)
+		const char *const *env, size_t n_env, struct sb_err *err)
 {
 	char text[SB_APPR_RULE_MAX + 1];
 	sb_autofree char *subject = malloc(SB_APPR_SUBJECT_MAX + 1);
@@ -162,7 +162,7 @@ int asking_exec(int session_dir, const struct sb_plan *plan, const char *rule, b
 	if (!subject)
 		return sb_err_set(err, -ENOMEM, "out of memory");
 	approvals_escape(rule, text, sizeof(text));
-	if (approvals_words((const char *const *)plan->argv, subject) < 0)
+	if (approvals_words((const char *const *)plan->argv, env, n_env, subject) < 0)
 		return sb_err_set(err, -EACCES, ASKING_TOO_LONG);
 	r = sb_loop_new(&o.loop);
 	if (r == 0 && terminal && cli_term_can_ask() && sit_down(&o, session_dir) < 0)

@@ -162,7 +162,7 @@ static int judge(const struct cli_dirs *d, const struct instance *i, const struc
 		return command_refused(&d->d, &as, true, "", "own-path", err);
 	}
 	k = instance_session_dir(d, i, &dir, err);
-	return k < 0 ? k : cmd_judge_start(&d->d, &as, NULL, true, dir, err);
+	return k < 0 ? k : cmd_judge_start(&d->d, &as, NULL, true, dir, w->env, w->n_env, err);
 }
 
 static void add_strings(struct sb_buf *b, const char *s, uint32_t *n)

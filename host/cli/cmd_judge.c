@@ -275,7 +275,8 @@ int cmd_judge_decide(const struct cmd_judge *j, const char *const *argv, struct 
 /* ---- before the start ---- */
 
 int cmd_judge_start(const struct sb_dirs *d, const struct sb_plan *plan, const struct cfg *cfg,
-		    bool terminal, int session_dir, struct sb_err *err)
+		    bool terminal, int session_dir, const char *const *env, size_t n_env,
+		    struct sb_err *err)
 {
 	struct cmd_judge j;
 	struct cmd_answer a;
@@ -292,8 +293,8 @@ int cmd_judge_start(const struct sb_dirs *d, const struct sb_plan *plan, const s
 	(void)snprintf(rule, sizeof(rule), "%.300s (%.150s)", a.verdict.rule ? a.verdict.rule->pattern : "-",
 		       a.verdict.rule ? a.verdict.rule->from : "default");
 	if (a.verdict.action == SB_CMD_ASK)
-		r = session_dir >= 0 ? asking_exec(session_dir, plan, rule, terminal, err)
-				     : asking_command(d, plan, cfg, rule, terminal, err);
+		r = session_dir >= 0 ? asking_exec(session_dir, plan, rule, terminal, env, n_env, err)
+				     : asking_command(d, plan, cfg, rule, terminal, env, n_env, err);
 	else
 		r = sb_err_set(err, -EACCES, "%.500s",
 			       a.text + (strncmp(a.text, "sendbox: ", 9) == 0 ? 9 : 0));

@@ -41,11 +41,12 @@ SB_MUST_CHECK int cmd_judge_decide(const struct cmd_judge *j, const char *const 
  * cmd_judge_start - may the plan's own command start?
  * For an "ask" rule: what was granted or denied before, the hook of @cfg (or NULL), the terminal when
  * @terminal; nobody there = refused. A refusal is on record.
+ * @env: variables that are passed with it, "NAME=VALUE" or "NAME"
  * @session_dir: of the running session that it is one more command of, which decides then; -1 = none
  * Return: 0; -EACCES with text: refused; -errno.
  */
 SB_MUST_CHECK int cmd_judge_start(const struct sb_dirs *d, const struct sb_plan *plan,
 				  const struct cfg *cfg, bool terminal, int session_dir,
-				  struct sb_err *err);
+				  const char *const *env, size_t n_env, struct sb_err *err);
 
 #endif

@@ -263,7 +263,7 @@ static int stale(const struct change *c, struct sb_err *err)
 	return c->was.sound ? 0 : sb_err_set(err, -ESTALE, "%s", c->was.why);
 }
 
-int grants_add(const struct sb_dirs *d, const struct sb_appr_grant *g, const uint8_t session[16],
+int grants_add(const struct sb_dirs *d, const struct sb_appr_grant *g, const struct approve_answer *ans,
 	       int64_t *ret_id, struct sb_err *err)
 {
 	autochange struct change c = { 0 };
@@ -281,7 +281,7 @@ int grants_add(const struct sb_dirs *d, const struct sb_appr_grant *g, const uin
 	if (r == 0)
 		r = grants_insert(c.s, g, &id, err);
 	if (r == 0)
-		r = approve_note_grant(d, g->deny ? "deny-rule" : "grant", id, g, session, err);
+		r = approve_note_grant(d, g->deny ? "deny-rule" : "grant", id, g, ans, err);
 	if (r == 0)
 		r = change_commit(&c, false, err);
 	if (r == 0)
@@ -289,16 +289,30 @@ int grants_add(const struct sb_dirs *d, const struct sb_appr_grant *g, const uin
 	return r;
 }
 
-int grants_use(const struct sb_dirs *d, int64_t id, uint32_t left, struct sb_err *err)
+static const struct sb_appr_grant *by_id(const struct change *c, int64_t id)
+{
+	for (size_t i = 0; i < c->was.n; i++)
+		if (c->was.g[i].id == id)
+			return &c->was.g[i];
+	return NULL;
+}
+
+int grants_use(const struct sb_dirs *d, int64_t id, struct sb_err *err)
 {
 	autochange struct change c = { 0 };
+	const struct sb_appr_grant *g = NULL;
 	size_t n = 0;
-	int r = change_begin(&c, d, err);
+	int r = change_begin(&c, d, err); /* nobody else changes them until it is committed */
 
 	if (r == 0)
 		r = stale(&c, err);
 	if (r == 0)
-		r = left > 0 ? grants_uses(c.s, id, left, err) : grants_delete(c.s, id, &n, err);
+		g = by_id(&c, id);
+	if (r == 0 && !g)
+		r = sb_err_set(err, -ENOENT, "grant %lld is gone", (long long)id);
+	if (r < 0 || g->uses == 0)
+		return r;
+	r = g->uses > 1 ? grants_uses(c.s, id, g->uses - 1, err) : grants_delete(c.s, id, &n, err);
 	return r == 0 ? change_commit(&c, false, err) : r;
 }
 
@@ -310,9 +324,8 @@ int grants_revoke(const struct sb_dirs *d, int64_t id, size_t *ret_n, struct sb_
 
 	if (r == 0 && id != 0)
 		r = stale(&c, err);
-	for (size_t i = 0; r == 0 && i < c.was.n; i++)
-		if (c.was.g[i].id == id)
-			g = &c.was.g[i];
+	if (r == 0)
+		g = by_id(&c, id);
 	if (r == 0 && id != 0 && !g)
 		r = sb_err_set(err, -ENOENT, "there is no grant %lld: sendbox grants ls lists them",
 			       (long long)id);

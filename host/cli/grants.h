@@ -6,6 +6,7 @@
  * of another key: then no grant counts, and every deny rule that is there still does. Each change is
  * recorded in the audit log first; if it cannot be, nothing is changed.
  */
+#include "approve_note.h"
 #include "core/approval.h"
 #include "provider/provider.h"
 
@@ -21,11 +22,13 @@ void grants_done(struct grants *g);
 
 /* Return: 0, also when they are not sound; -errno with text. */
 SB_MUST_CHECK int grants_load(const struct sb_dirs *d, struct grants *ret, struct sb_err *err);
-/* @session: that it was said in, or NULL. Return: 0; -ESTALE: not sound; -errno with text. */
+/* @ans: the answer that says it; on record with it, before it is stored. Return: 0; -ESTALE: not sound; -errno with
+ * text. */
 SB_MUST_CHECK int grants_add(const struct sb_dirs *d, const struct sb_appr_grant *g,
-			     const uint8_t session[16], int64_t *ret_id, struct sb_err *err);
-/* A use of a grant that counts them. @left 0: it goes. */
-SB_MUST_CHECK int grants_use(const struct sb_dirs *d, int64_t id, uint32_t left, struct sb_err *err);
+			     const struct approve_answer *ans, int64_t *ret_id, struct sb_err *err);
+/* One use less of a grant that counts them, as the store has it now; with the last it goes. Return: 0; -ENOENT: it is
+ * not there, or was used up meanwhile; -errno with text. */
+SB_MUST_CHECK int grants_use(const struct sb_dirs *d, int64_t id, struct sb_err *err);
 /* @id 0: all, also when they are not sound: the head begins anew. @ret_n: how many went.
  * Return: 0; -ENOENT; -ESTALE; -errno with text. */
 SB_MUST_CHECK int grants_revoke(const struct sb_dirs *d, int64_t id, size_t *ret_n,

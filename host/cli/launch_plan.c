@@ -52,7 +52,7 @@ int launch_plan(struct run *r, struct sb_err *err)
 	if (k == 0 && !r->opt->dry_run) {
 		why = SB_FAIL_PLAN;
 		k = cmd_judge_start(&r->dirs.d, r->plan, r->conf.loaded.cfg, !r->json && !r->l->quiet, -1,
-				    err);
+				    r->opt->env, r->opt->n_env, err);
 	}
 	if (k == 0) {
 		why = SB_FAIL_PLAN;

@@ -109,6 +109,13 @@ void sb_appr_unload(struct sb_appr *a)
 			drop(a, i - 1);
 }
 
+void sb_appr_forget(struct sb_appr *a, uint64_t question)
+{
+	for (size_t i = a->n_grants; question != 0 && i > 0; i--)
+		if (a->grants[i - 1]->question == question)
+			drop(a, i - 1);
+}
+
 /* A clock that stands before the grant was made says nothing about when it is over. */
 static bool in_time(const struct sb_appr_grant *g, struct sb_appr_now now)
 {
@@ -321,6 +328,7 @@ static struct sb_appr_grant *left(const struct sb_appr *a, const struct sb_appr_
 	g->uses = a->conf.grant_uses;
 	memcpy(g->rule, o->rule, sizeof(g->rule));
 	memcpy(g->bound, forever ? o->policy : o->plan, 32);
+	g->question = forever ? 0 : o->number;
 	g->expires_s = forever ? now.unix_s + a->conf.grant_s : 0;
 	return g;
 }

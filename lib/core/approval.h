@@ -110,6 +110,7 @@ struct sb_appr_grant {
 	uint64_t created_s;
 	uint64_t expires_s; /* first second that it is over; 0 = with the session, or (deny) never */
 	uint32_t uses;      /* left; 0 = not counted */
+	uint64_t question;  /* of this session alone: that left it */
 };
 enum sb_appr_verdict { SB_APPR_REFUSED = 0, SB_APPR_ALLOWED = 1, SB_APPR_ASKED = 2 };
 struct sb_appr_result {
@@ -172,6 +173,8 @@ SB_MUST_CHECK int sb_appr_answer(struct sb_appr *a, uint64_t question, enum sb_a
 				 const char *pattern, struct sb_appr_now now,
 				 struct sb_appr_grant *grant, bool *ret_keep,
 				 struct sb_appr_result *ret);
+/* The answer to @question does not count after all: whatever it left in the session goes. */
+void sb_appr_forget(struct sb_appr *a, uint64_t question);
 /* Decide an open question without an answer: HOOK_FAILED, GONE, ENDED. Return: as above. */
 SB_MUST_CHECK int sb_appr_refuse(struct sb_appr *a, uint64_t question, enum sb_appr_reason why,
 				 struct sb_appr_now now, struct sb_appr_result *ret);

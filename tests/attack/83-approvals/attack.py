@@ -67,6 +67,27 @@ told(p.until(rb"\x1b\[\?2026h.*\x1b\]104\x07\x1b\]110\x07\x1b\]111\x07.*\x1b\[\?
 p.type(b"no\n")
 p.end()
 
+# an answer that cannot be recorded leaves nothing behind, neither here nor for ever
+key = home + "/state/keys/audit.key"
+for answer in (b"session", b"pattern *.internal:*", b"forever", b"pattern-forever *.internal:*", b"once"):
+    n = served()
+    p = Pty([run, "--", "sh", "-c", f"python3 get.py {port}; until [ -e again ]; do sleep 0.1; done; exec python3 get.py {port}"])
+    p.until(ASK)
+    os.chmod(key, 0o644)  # no record can be written by it
+    p.type(answer + b"\n")
+    told(p.until(rb"(REFUSED|EMPTY|end)") and served() == n, "%s without a record: refused" % answer.decode(), p.shown)
+    os.chmod(key, 0o600)
+    write(work + "/p/again", "")
+    os.chmod(work + "/p/again", 0o644)
+    told(p.until(ASK), "... and what it would have left is not there: it asks again", p.shown)
+    p.type(b"no\n")
+    told(p.end() == 0 and served() == n and "no grants" in call([cmd, "grants", "ls"]).stdout, "... nor in the store", p.shown)
+    os.unlink(work + "/p/again")
+p = Pty([run, "--", "python3", "get.py", str(port), str(port)])
+p.until(ASK)
+p.type(b"session\n")
+told(p.end() == 0 and p.shown.count(b"GOT") == 2, "(control: with a record it holds)", p.shown)
+
 # answers typed ahead, by the thousand
 n = served()
 p = Pty([run, "--", "sh", "-c", f"sleep 1.5; exec python3 get.py {port}"])

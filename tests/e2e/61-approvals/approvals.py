@@ -88,6 +88,33 @@ told(p.until(ASK) and b"ANSWERED" not in p.watch(1.2), "what was typed before th
 p.type(b"no\n")
 told(p.until(rb"REFUSED") and p.end() == 0, "and the answer is the one after it", p.shown)
 
+# through the explicit proxy: asked for the same target, before anything is dialled
+write(work + "/p/proxy.py", """
+import os, socket, sys, urllib.parse
+p = urllib.parse.urlsplit(os.environ["HTTPS_PROXY"])
+for port in sys.argv[1:]:
+    s = socket.create_connection((p.hostname, p.port))
+    s.sendall(b"CONNECT host.sendbox.internal:%d HTTP/1.1\\r\\nHost: host.sendbox.internal:%d\\r\\n\\r\\n" % (int(port), int(port)))
+    try:
+        d = s.recv(999)
+    except OSError:
+        d = b"cut off"
+    if b" 200 " not in d.split(b"\\r\\n")[0]:
+        print("REFUSED", d.split(b"\\r\\n")[0].decode(), flush=True)
+        continue
+    s.sendall(b"GET / HTTP/1.0\\r\\n\\r\\n")
+    d = b""
+    while x := s.recv(999):
+        d += x
+    print("GOT" if b"hello-from-host" in d else "EMPTY", flush=True)
+""")
+n = ask.Hello.served
+status, shown = talk([run, "--proxy-env", "--", "python3", "proxy.py", str(port), str(port)], [b"once\n", b"no\n"])
+told([w.split()[0] for w in lines(shown)] == ["GOT", "REFUSED"] and shown.count(b"network: host.sendbox.internal:%d" % port) == 2 and ask.Hello.served == n + 1,
+     "CONNECT through the proxy is asked for: once, then no", shown)
+r = call([run, "--proxy-env", "--", "python3", "proxy.py", str(port)])
+told("REFUSED" in r.stdout and "(not-approved)" in r.stderr and ask.Hello.served == n + 1, "... nobody there: refused, and nothing is dialled", r)
+
 # for the session, for a pattern, for ever
 status, shown = talk(get(port, port, other, other), [b"session\n", b"pattern *.internal:*\n"])
 told([w.split()[0] for w in lines(shown)] == ["GOT"] * 4 and shown.count(b"sendbox asks") == 2, "session and pattern answer what comes later", shown)
@@ -261,6 +288,10 @@ r = call([cmd, "exec", "two", "--", "echo", "again"])
 told(r.stdout == "again\n", "exec: a pattern holds for the session", r)
 a = audit("--kind", "approval")[-1]
 told(a["reason"] == "grant" and a["verdict"] == "allow" and a["subject"] == "echo again", "exec: and what it decides is on record", a)
+r = call([cmd, "exec", "--env", "X=1", "two", "--", "echo", "again"])
+a = audit("--kind", "approval")[-1]
+told(r.returncode != 0 and "again\n" not in r.stdout and a["subject"] == "X=\\\\? echo again" and a["reason"] == "nobody-to-ask",
+     "exec: but not with a variable that nobody was asked about", r, a)
 call([cmd, "stop", "--time", "1", "two"])
 call([cmd, "rm", "two"])
 
@@ -304,6 +335,31 @@ told(p.until(rb"\nkept") and p.end() == 0, "run: for ever", p.shown)
 r = call([run, "--", "echo", "kept"])
 a = audit("--kind", "approval")[-1]
 told(r.stdout == "kept\n" and a["reason"] == "grant" and a["data"]["by"] == "grant" and a["data"]["grant"] > 0, "run: the grant's decision is on record", r, a)
+
+# variables that are passed with it are part of the command
+r = call([run, "--env", "B=1", "--env", "A=2", "--env", "B=3", "--", "echo", "kept"])
+a = audit("--kind", "approval")[-1]
+told(r.returncode == 120 and "nobody-to-ask" in r.stderr and a["verdict"] == "deny" and a["subject"] == "A=\\\\? B=\\\\? echo kept",
+     "run: a grant does not hold with other variables", r, a)
+p = Pty([run, "--env", "A=2", "--", "echo", "kept"])
+p.until(ASK)
+p.type(b"forever\n")
+told(b"command: A=\\? echo kept" in p.shown and p.until(rb"\nkept") and p.end() == 0, "... the question names them", p.shown)
+r = call([run, "--env", "A=2", "--", "echo", "kept"])
+told(r.stdout == "kept\n", "... and a grant with the same ones does", r)
+r = call([run, "--env", "A=5", "--", "echo", "kept"])
+told(r.returncode == 120 and "nobody-to-ask" in r.stderr, "... not with another value, which is part of the policy", r)
+
+# a counted grant has so many uses, however many sessions take them at once
+write(work + "/p/c.yaml", "approvals: {grant_uses: 2}\npolicy: {commands: {scope: top_level, allowlist: [{run: 'echo **', action: ask}]}}\n")
+p = Pty([run, "--", "echo", "counted"])
+p.until(ASK)
+p.type(b"forever\n")
+told(p.until(rb"\ncounted") and p.end() == 0, "a grant of two uses", p.shown)
+many = [background([run, "--", "echo", "counted"]) for _ in range(3 if vm else 6)]
+got = [s.communicate(timeout=240)[0] for s in many]
+told(got.count("counted\n") == 2 and got.count("") == len(many) - 2, "... has two, whoever is first", got)
+write(work + "/p/c.yaml", "policy: {commands: {scope: top_level, allowlist: [{run: 'echo **', action: ask}]}}\n")
 
 # a new key of the host keeps what was granted; a change that cannot be recorded is none
 key, audited = call([cmd, "key", "export"]).stdout, home + "/state/keys/audit.key"

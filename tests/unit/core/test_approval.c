@@ -319,6 +319,29 @@ TEST(floods)
 	CHECK_EQ(ask(a, "h3:1", 11).verdict, SB_APPR_ASKED);
 }
 
+/* ---- an answer that turns out not to count ---- */
+
+TEST(forgotten)
+{
+	sb_autoappr struct sb_appr *a = fresh(&usual);
+	struct sb_appr_result r = ask(a, "a:1", 0);
+	struct sb_appr_result other;
+	struct sb_appr_grant g;
+	bool keep = false;
+
+	CHECK_EQ(sb_appr_answer(a, r.question, SB_APPR_SESSION, NULL, at(1), &g, &keep, &r), 0);
+	other = ask(a, "b:1", 1);
+	CHECK_EQ(sb_appr_answer(a, other.question, SB_APPR_SESSION, NULL, at(1), &g, &keep, &other), 0);
+	CHECK_EQ(ask(a, "a:1", 2).reason, SB_APPR_GRANT); /* control */
+	sb_appr_forget(a, r.question);
+	CHECK_EQ(ask(a, "a:1", 3).verdict, SB_APPR_ASKED);
+	CHECK_EQ(ask(a, "b:1", 4).reason, SB_APPR_GRANT);
+	g = (struct sb_appr_grant){ .id = 5, .kind = SB_APPR_NETWORK, .deny = true, .subject = "c:1" };
+	CHECK_EQ(sb_appr_load(a, &g), 0);
+	sb_appr_forget(a, 0); /* of no question: nothing of the store */
+	CHECK_EQ(ask(a, "c:1", 5).reason, SB_APPR_DENY_RULE);
+}
+
 /* ---- what a grant binds ---- */
 
 static void bound(enum sb_appr_answer answer, const char *pattern)
