@@ -113,7 +113,12 @@ void remember_end(struct run *r)
 
 	if (!s)
 		return;
-	k = session_record_end(s, r->plan->session, outcome_of(r), status, sb_real_ns(), &err);
+	k = 0;
+	if (r->done && r->result.audit_end > r->result.audit_first)
+		k = session_record_audit(s, r->plan->session, (int64_t)r->result.audit_first,
+					 (int64_t)r->result.audit_end - 1, &err);
+	if (k == 0)
+		k = session_record_end(s, r->plan->session, outcome_of(r), status, sb_real_ns(), &err);
 	if (k == 0) {
 		clear_up(r, s);
 	} else {

@@ -67,7 +67,7 @@ SB_MUST_CHECK int session_record_begin(struct state *s, const struct session_rec
  * -EINVAL; -E2BIG; -errno. */
 SB_MUST_CHECK int session_record_snapshot(struct state *s, const uint8_t id[16], const char *source,
 					  const char *before, const char *after, struct sb_err *err);
-/* The records of the session in the audit log. */
+/* The records of the session in the audit log: from @first to @last, others' may be between. */
 SB_MUST_CHECK int session_record_audit(struct state *s, const uint8_t id[16], int64_t first,
 				       int64_t last, struct sb_err *err);
 /* @exit_status: -1 = none. -ENOENT: no such session. */
