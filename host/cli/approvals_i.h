@@ -28,6 +28,7 @@ struct watcher {
 	struct sb_io io;
 	bool follows;
 	uint64_t asked;      /* id of its APPR_NEW; 0 = none */
+	uint64_t decides;    /* number that it is just deciding; 0 = none */
 };
 
 #define APPROVALS_NOTED 256

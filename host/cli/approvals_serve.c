@@ -78,7 +78,7 @@ void serve_closed(struct approvals *a, uint64_t number, const struct sb_appr_res
 	struct sb_ipc_appr_closed m = closed(number, res);
 
 	for (size_t i = 0; i < APPROVALS_CLIENTS; i++)
-		if (a->watchers[i].a && a->watchers[i].follows)
+		if (a->watchers[i].a && (a->watchers[i].follows || a->watchers[i].decides == number))
 			(void)send_to(&a->watchers[i], SB_IPC_APPR_CLOSED, &m, sizeof(m));
 }
 
@@ -131,10 +131,12 @@ static int on_decide(struct watcher *w, const struct sb_ipc_appr_decide *m)
 
 	if (!m || m->answer >= SB_APPR_N_ANSWERS || !memchr(m->pattern, 0, sizeof(m->pattern)))
 		return -EBADMSG;
+	w->decides = m->number;
 	r = approvals_answer(a, m->number, (enum sb_appr_answer)m->answer,
 			     m->pattern[0] ? m->pattern : NULL, "command line", &err);
 	if (!w->a) /* it was cut off meanwhile */
 		return 0;
+	w->decides = 0;
 	end.fail = (uint32_t)-r;
 	(void)snprintf(end.text, sizeof(end.text), "%.490s", err.text);
 	(void)send_to(w, SB_IPC_APPR_END, &end, sizeof(end));

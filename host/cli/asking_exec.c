@@ -51,7 +51,7 @@ static void on_answer(void *arg, uint64_t number, enum sb_appr_answer answer, co
 
 	(void)snprintf(text, sizeof(text), "%s", pattern ? pattern : ""); /* the prompt goes meanwhile */
 	o->prompt = prompt_free(o->prompt, NULL);
-	r = approvals_decide(o->watch, number, answer, text[0] ? text : NULL, &err);
+	r = approvals_decide(o->watch, number, answer, text[0] ? text : NULL, NULL, &err);
 	if (r == 0 || r == -ESTALE) /* somebody else was faster: that counts */
 		return;
 	cli_error("%s", err.text);

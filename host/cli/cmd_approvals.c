@@ -13,8 +13,11 @@
 #include "base/fd.h"
 #include "base/num.h"
 #include "cli.h"
+#include "crypto/crypto.h"
 #include "dirs.h"
+#include "grants.h"
 #include "options.h"
+#include "plan_show.h"
 #include "session.h"
 
 #define SESSIONS 64
@@ -263,8 +266,8 @@ static int parse_id(const char *text, char prefix[33], uint64_t *number, struct 
 	return 0;
 }
 
-/* Whether the session at @i has that question open. */
-static bool has(struct view *v, size_t i, uint64_t number)
+/* Whether the session at @i has that question open; @ret: it. */
+static bool has(struct view *v, size_t i, uint64_t number, struct sb_ipc_appr_question *ret)
 {
 	const struct sb_ipc_appr_watch w = { 0 };
 	bool found = false;
@@ -278,16 +281,20 @@ static bool has(struct view *v, size_t i, uint64_t number)
 		if (sb_ipc_recv(v->p[i].sock, &msg) != 0 || msg.type == SB_IPC_APPR_END)
 			return found;
 		q = sb_ipc_get(&msg, sizeof(*q), 0);
-		found |= q && msg.type == SB_IPC_APPR_QUESTION && q->number == number;
+		if (!q || msg.type != SB_IPC_APPR_QUESTION || q->number != number || !text_ok(q))
+			continue;
+		found = true;
+		*ret = *q;
 	}
 }
 
-static int find(struct view *v, const char *prefix, uint64_t number, size_t *ret, struct sb_err *err)
+static int find(struct view *v, const char *prefix, uint64_t number, size_t *ret,
+		struct sb_ipc_appr_question *ret_q, struct sb_err *err)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < v->n; i++) {
-		if (strncmp(v->p[i].hex, prefix, strlen(prefix)) != 0 || !has(v, i, number))
+		if (strncmp(v->p[i].hex, prefix, strlen(prefix)) != 0 || !has(v, i, number, ret_q))
 			continue;
 		*ret = i;
 		n++;
@@ -303,7 +310,7 @@ static int find(struct view *v, const char *prefix, uint64_t number, size_t *ret
 }
 
 int approvals_decide(int sock, uint64_t number, enum sb_appr_answer answer, const char *pattern,
-		     struct sb_err *err)
+		     struct sb_ipc_appr_closed *ret, struct sb_err *err)
 {
 	struct sb_ipc_appr_decide m = { .number = number, .answer = (uint32_t)answer };
 	int r;
@@ -313,9 +320,13 @@ int approvals_decide(int sock, uint64_t number, enum sb_appr_answer answer, cons
 	r = sb_ipc_send(sock, SB_IPC_APPR_DECIDE, &m, sizeof(m), NULL, 0);
 	while (r == 0) {
 		sb_automsg struct sb_ipc_msg msg = { 0 };
+		const struct sb_ipc_appr_closed *c;
 		const struct sb_ipc_failed *f;
 
 		r = sb_ipc_recv(sock, &msg);
+		if (r == 0 && ret && msg.type == SB_IPC_APPR_CLOSED &&
+		    (c = sb_ipc_get(&msg, sizeof(*c), 0)) != NULL && c->number == number)
+			*ret = *c;
 		if (r != 0 || msg.type != SB_IPC_APPR_END)
 			continue;
 		f = sb_ipc_get(&msg, sizeof(*f), 0);
@@ -331,14 +342,111 @@ int approvals_decide(int sock, uint64_t number, enum sb_appr_answer answer, cons
 struct answer_args {
 	enum sb_appr_answer answer;
 	const char *pattern;
+	bool once;
+	bool session;
 	bool forever;
 	const char *id;
 };
+
+/* One scope, and --pattern with --forever alone: what contradicts itself is not guessed at. */
+static int scope_of(struct answer_args *a, struct sb_err *err)
+{
+	const char *narrow = a->once ? "--once" : a->session ? "--session" : NULL;
+	const char *other = a->once && a->session ? "--session" : a->pattern ? "--pattern" : a->forever ? "--forever" : NULL;
+
+	if (narrow && other)
+		return sb_err_set(err, -EINVAL, "%s and %s exclude each other: say how long it holds with one of --once, "
+						"--session, --pattern P, --forever, or with --pattern P --forever",
+				  narrow, other);
+	if (a->pattern)
+		a->answer = a->forever ? SB_APPR_PATTERN_FOREVER : SB_APPR_PATTERN;
+	else if (a->forever)
+		a->answer = SB_APPR_FOREVER;
+	else if (a->session)
+		a->answer = SB_APPR_SESSION;
+	return 0;
+}
+
+/* Until when the grant of the store counts, and how often. */
+static void store_terms(const struct sb_dirs *d, int64_t id, char *out, size_t cap)
+{
+	sb_autogrants struct grants g = { 0 };
+	char until[PLAN_TIME_ROOM];
+	char uses[40] = "";
+
+	out[0] = '\0';
+	if (sb_crypto_init() < 0 || grants_load(d, &g, NULL) < 0)
+		return; /* what was said holds; sendbox grants ls tells the rest */
+	for (size_t i = 0; i < g.n; i++) {
+		if (g.g[i].id != id || g.g[i].expires_s == 0)
+			continue;
+		plan_time_text(g.g[i].expires_s, until);
+		if (g.g[i].uses > 0)
+			(void)snprintf(uses, sizeof(uses), ", %u use%s", g.g[i].uses, g.g[i].uses == 1 ? "" : "s");
+		(void)snprintf(out, cap, " until %s%s", until, uses);
+	}
+}
+
+/* What was answered, how long that holds, how it is taken back. */
+static void tell(const struct answer_args *a, const struct sb_dirs *d, const char *hex,
+		 const struct sb_ipc_appr_question *q, const struct sb_ipc_appr_closed *c)
+{
+	const char *kind = sb_appr_kind_name((enum sb_appr_kind)q->kind);
+	char terms[120];
+
+	printf("%s %s: %s\n", c->allow ? "allowed" : "refused", kind ? kind : "?", q->subject);
+	store_terms(d, c->grant, terms, sizeof(terms));
+	switch (a->answer) {
+	case SB_APPR_NEVER:
+		printf("    whenever anything asks for exactly this, in every session; sendbox grants revoke %lld "
+		       "takes it back\n", (long long)c->grant);
+		break;
+	case SB_APPR_SESSION:
+		printf("    also when the same rule asks for it again, until session %.*s ends; nothing takes it back "
+		       "before\n", SHORT, hex);
+		break;
+	case SB_APPR_PATTERN:
+		printf("    and what else the same rule asks for and \"%s\" matches, until session %.*s ends; nothing "
+		       "takes it back before\n", a->pattern, SHORT, hex);
+		break;
+	case SB_APPR_FOREVER:
+		printf("    also in later sessions with the same policy,%s; sendbox grants revoke %lld takes it back\n",
+		       terms, (long long)c->grant);
+		break;
+	case SB_APPR_PATTERN_FOREVER:
+		printf("    and what else \"%s\" matches, also in later sessions with the same policy,%s; sendbox "
+		       "grants revoke %lld takes it back\n", a->pattern, terms, (long long)c->grant);
+		break;
+	case SB_APPR_NO:
+		printf("    this once; for a minute the same is refused unasked\n");
+		break;
+	case SB_APPR_ONCE:
+	case SB_APPR_N_ANSWERS:
+	default:
+		printf("    this once; nothing is left to take back\n");
+	}
+}
+
+/* What the session made of the answer. */
+static int outcome(const struct answer_args *a, const struct sb_ipc_appr_closed *c, struct sb_err *err)
+{
+	bool yes = a->answer != SB_APPR_NO && a->answer != SB_APPR_NEVER;
+	const char *reason = sb_appr_reason_name((enum sb_appr_reason)c->reason);
+
+	if (c->number == 0)
+		return sb_err_set(err, -EBADMSG, "the session does not say how it was decided");
+	if (yes && !c->allow)
+		return sb_err_set(err, -ESTALE, "refused all the same (%s): %s", reason ? reason : "?",
+				  sb_appr_remedy((enum sb_appr_reason)c->reason));
+	return 0;
+}
 
 static int answer(const struct answer_args *a)
 {
 	static struct cli_dirs dirs;
 	struct view v = { 0 };
+	struct sb_ipc_appr_question q = { 0 };
+	struct sb_ipc_appr_closed c = { 0 };
 	struct sb_err err = { 0 };
 	char prefix[33];
 	uint64_t number;
@@ -350,12 +458,16 @@ static int answer(const struct answer_args *a)
 	if (r == 0)
 		r = cli_session_each(&dirs.d, on_session, &v, &err);
 	if (r == 0)
-		r = find(&v, prefix, number, &i, &err);
+		r = find(&v, prefix, number, &i, &q, &err);
 	if (r == 0)
-		r = approvals_decide(v.p[i].sock, number, a->answer, a->pattern, &err);
+		r = approvals_decide(v.p[i].sock, number, a->answer, a->pattern, &c, &err);
+	if (r == 0)
+		r = outcome(a, &c, &err);
+	if (r == 0)
+		tell(a, &dirs.d, v.p[i].hex, &q, &c);
 	view_done(&v);
 	if (r == 0)
-		return SB_EXIT_OK;
+		return fflush(stdout) == 0 ? SB_EXIT_OK : SB_EXIT_WRITE;
 	cli_error("%s", err.text);
 	return r == -EINVAL || r == -EPERM ? SB_EXIT_USAGE
 	       : r == -ENOENT || r == -ENOTUNIQ || r == -ESTALE ? SB_EXIT_NO : SB_EXIT_INTERNAL;
@@ -387,10 +499,14 @@ int cmd_approve(int argc, char **argv)
 			cli_options_help(table, SB_ARRAY_LEN(table));
 			return SB_EXIT_OK;
 		}
-		if (id == O_SESSION)
-			a.answer = SB_APPR_SESSION;
+		if (id == O_PATTERN && a.pattern && strcmp(a.pattern, value) != 0) {
+			cli_error("--pattern \"%.60s\" and \"%.60s\": one pattern an answer", a.pattern, value);
+			return SB_EXIT_USAGE;
+		}
 		if (id == O_PATTERN)
 			a.pattern = value;
+		a.once |= id == O_ONCE;
+		a.session |= id == O_SESSION;
 		a.forever |= id == O_FOREVER;
 	}
 	if (id < 0 || argc - at != 1) {
@@ -401,10 +517,10 @@ int cmd_approve(int argc, char **argv)
 		cli_error("--pattern: %s", err.text);
 		return SB_EXIT_USAGE;
 	}
-	if (a.pattern)
-		a.answer = a.forever ? SB_APPR_PATTERN_FOREVER : SB_APPR_PATTERN;
-	else if (a.forever)
-		a.answer = SB_APPR_FOREVER;
+	if (scope_of(&a, &err) < 0) {
+		cli_error("%s", err.text);
+		return SB_EXIT_USAGE;
+	}
 	a.id = argv[at];
 	return answer(&a);
 }

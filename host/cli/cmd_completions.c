@@ -102,6 +102,10 @@ int cmd_completions(int argc, char **argv)
 	for (size_t i = 0; i < SB_ARRAY_LEN(shells); i++) {
 		if (strcmp(argv[0], shells[i].name) != 0)
 			continue;
+		if (argc > 1) {
+			cli_error("completions: one shell, not \"%.60s\" too", argv[1]);
+			return SB_EXIT_USAGE;
+		}
 		printf("%s", shells[i].text);
 		return conf_flush(SB_EXIT_OK);
 	}

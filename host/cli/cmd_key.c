@@ -29,6 +29,7 @@ struct args {
 	bool json;
 	bool floor;
 	bool help;
+	const char *given[O_HELP]; /* by id: the option's name, if it was given */
 	struct sb_key trust;
 	const char *verb;
 	const char *what;
@@ -52,6 +53,8 @@ static int take(void *arg, int id, const char *v, struct sb_err *err)
 	uint64_t now = (uint64_t)time(NULL);
 	uint64_t ms = 0;
 
+	if (id < O_HELP)
+		a->given[id] = table[id - O_JSON].name;
 	switch (id) {
 	case O_JSON:
 		a->json = true;
@@ -270,14 +273,45 @@ static int revoke(const struct args *a, const struct sb_dirs *d, struct sb_err *
 	return 0;
 }
 
+#define OPT(id) (1U << (id))
+static const struct verb_of_key {
+	const char *name;
+	int (*run)(const struct args *a, const struct sb_dirs *d, struct sb_err *err);
+	bool operand;     /* it takes one */
+	unsigned int may; /* options, by id */
+} verbs[] = {
+	{ "list", list, false, OPT(O_JSON) },
+	{ "rotate", rotate, false, OPT(O_FLOOR) },
+	{ "export", export, true, 0 },
+	{ "trust", trust, true, OPT(O_NAME) | OPT(O_FROM) | OPT(O_FOR) },
+	{ "revoke", revoke, true, 0 },
+};
+
+/* A word that means nothing here meant something to whoever wrote it: nothing is changed then. */
+static int check_verb(const struct args *a, const struct verb_of_key **ret, struct sb_err *err)
+{
+	for (size_t i = 0; i < SB_ARRAY_LEN(verbs); i++) {
+		const struct verb_of_key *v = &verbs[i];
+
+		if (strcmp(v->name, a->verb) != 0)
+			continue;
+		if (a->what && !v->operand)
+			return sb_err_set(err, -EINVAL, "key %s takes no operand: \"%.60s\" is one word too many",
+					  v->name, a->what);
+		for (int id = O_JSON; id < O_HELP; id++)
+			if (a->given[id] && !(v->may & OPT(id)))
+				return sb_err_set(err, -EINVAL, "key %s has no --%s; see sendbox key --help", v->name,
+						  a->given[id]);
+		*ret = v;
+		return 0;
+	}
+	return sb_err_set(err, -EINVAL, "key \"%.60s\": must be list, rotate, export, trust or revoke", a->verb);
+}
+
 int cmd_key(int argc, char **argv)
 {
 	static struct cli_dirs dirs;
-	static const struct {
-		const char *name;
-		int (*run)(const struct args *a, const struct sb_dirs *d, struct sb_err *err);
-	} verbs[] = { { "list", list },	    { "rotate", rotate }, { "export", export },
-		      { "trust", trust },   { "revoke", revoke } };
+	const struct verb_of_key *v = NULL;
 	struct args a = { .verb = "" };
 	struct sb_err err = { 0 };
 
@@ -285,7 +319,7 @@ int cmd_key(int argc, char **argv)
 		help();
 		return SB_EXIT_USAGE;
 	}
-	if (parse(argc, argv, &a, &err) < 0) {
+	if (parse(argc, argv, &a, &err) < 0 || (!a.help && check_verb(&a, &v, &err) < 0)) {
 		cli_error("%s", err.text);
 		return SB_EXIT_USAGE;
 	}
@@ -293,19 +327,13 @@ int cmd_key(int argc, char **argv)
 		help();
 		return fflush(stdout) == 0 ? SB_EXIT_OK : SB_EXIT_INTERNAL;
 	}
-	for (size_t i = 0; i < SB_ARRAY_LEN(verbs); i++) {
-		if (strcmp(verbs[i].name, a.verb) != 0)
-			continue;
-		if (sb_crypto_init() < 0 || cli_dirs_init(&dirs, &err) < 0) {
-			cli_error("%s", err.code ? err.text : "no crypto library");
-			return SB_EXIT_INTERNAL;
-		}
-		if (verbs[i].run(&a, &dirs.d, &err) < 0) {
-			cli_error("%s", err.text);
-			return SB_EXIT_USAGE;
-		}
-		return fflush(stdout) == 0 ? SB_EXIT_OK : SB_EXIT_INTERNAL;
+	if (sb_crypto_init() < 0 || cli_dirs_init(&dirs, &err) < 0) {
+		cli_error("%s", err.code ? err.text : "no crypto library");
+		return SB_EXIT_INTERNAL;
 	}
-	cli_error("key \"%.60s\": must be list, rotate, export, trust or revoke", a.verb);
-	return SB_EXIT_USAGE;
+	if (v->run(&a, &dirs.d, &err) < 0) {
+		cli_error("%s", err.text);
+		return SB_EXIT_USAGE;
+	}
+	return fflush(stdout) == 0 ? SB_EXIT_OK : SB_EXIT_INTERNAL;
 }

@@ -283,6 +283,7 @@ int cmd_plan(int argc, char **argv)
 		int n;
 		int (*run)(const struct args *a, const struct sb_dirs *d);
 	} verbs[] = { { "show", 1, show }, { "diff", 2, diff }, { "verify", 1, verify } };
+	const char *foreign;
 	struct args a = { .verb = "" };
 	struct sb_err err = { 0 };
 	bool alone;
@@ -306,6 +307,11 @@ int cmd_plan(int argc, char **argv)
 		if (a.n != verbs[i].n) {
 			cli_error("plan %s wants %s; see sendbox plan --help", a.verb,
 				  verbs[i].n == 1 ? "one file or session" : "two files or sessions");
+			return SB_EXIT_USAGE;
+		}
+		foreign = a.key && verbs[i].run != verify ? "key" : a.all && verbs[i].run != diff ? "all" : NULL;
+		if (foreign) {
+			cli_error("plan %s has no --%s; see sendbox plan --help", a.verb, foreign);
 			return SB_EXIT_USAGE;
 		}
 		if (sb_crypto_init() < 0)

@@ -199,11 +199,19 @@ r = call([cmd, "approve", "77"])
 told(r.returncode == 1 and "no open question" in r.stderr, "an answer to a question that there is not", r)
 r = call([cmd, "approve", "--pattern", "*.org:*", "1"])
 told(r.returncode == 2 and "must match" in r.stderr and len(questions(cmd)) == 1, "a pattern that does not match leaves it open", r)
-r = call([cmd, "approve", "--session", q[0]["session"][:8] + ":1"])
-told(r.returncode == 0, "approve", r)
+for words in (["--once", "--forever"], ["--once", "--session"], ["--session", "--forever"], ["--once", "--pattern", "*.internal:*"],
+              ["--session", "--pattern", "*.internal:*"], ["--pattern", "*.internal:*", "--pattern", "**.internal:*"]):
+    r = call([cmd, "approve", *words, "1"])
+    told(r.returncode == 2 and ("exclude each other" in r.stderr or "one pattern" in r.stderr) and len(questions(cmd)) == 1 and grants()["grants"] == [],
+         "answers that contradict each other are none: " + " ".join(words), r)
+sid = q[0]["session"][:8]
+r = call([cmd, "approve", "--session", sid + ":1"])
+told(r.returncode == 0 and r.stdout.startswith(f"allowed network: host.sendbox.internal:{port}\n") and f"until session {sid} ends" in r.stdout,
+     "approve says what it allowed, and for how long", r)
 q = questions(cmd)
 told(q and q[0]["number"] == 2, "the next question", q)
 r = call([cmd, "deny", "2"])
+told(r.returncode == 0 and r.stdout.startswith(f"refused network: host.sendbox.internal:{other}\n") and "this once" in r.stdout, "deny says what it refused", r)
 out, err = s.communicate(timeout=60)
 told(out.split("\n")[0] == "GOT" and out.split("\n")[1].startswith("REFUSED") and out.split("\n")[2] == "GOT", "deny refuses, the grant of the session holds", out, err)
 r = call([cmd, "deny", "2"])
@@ -295,6 +303,24 @@ told(r.returncode != 0 and "again\n" not in r.stdout and a["subject"] == "X=\\\\
 call([cmd, "stop", "--time", "1", "two"])
 call([cmd, "rm", "two"])
 
+# what was said for ever names what takes it back
+write(work + "/p/c.yaml", "approvals: {mode: wait, timeout: 60, grant_uses: 3}\n"
+      "policy: {commands: {scope: top_level, allowlist: [{run: 'echo **', action: ask}, {run: 'true **', action: ask}]}}\n")
+call([run, "--name", "ever", "--detach", "--", "sleep", "300"])
+for words, want in ((["approve", "--forever", "--pattern", "echo *"], ["allowed command: echo told", '"echo *" matches', " until 2", ", 3 uses"]),
+                    (["deny", "--forever"], ["refused command: true told", "in every session"])):
+    s = background([cmd, "exec", "ever", "--", "echo" if "approve" in words else "true", "told"])
+    q = questions(cmd)
+    r = call([cmd, *words, str(q[0]["number"])]) if q else None
+    s.communicate(timeout=60)
+    g = grants()["grants"]
+    told(r and r.returncode == 0 and len(g) == 1 and all(w in r.stdout for w in want) and "sendbox grants revoke %d takes it back" % g[0]["id"] in r.stdout,
+         "%s --forever says how it is taken back" % words[0], r, g, q)
+    r = call([cmd, "grants", "revoke", str(g[0]["id"])]) if g else None
+    told(r and r.returncode == 0 and grants()["grants"] == [], "... and that does", r)
+call([cmd, "stop", "--time", "1", "ever"])
+call([cmd, "rm", "ever"])
+
 # exec: the session's settings count
 write(work + "/p/c.yaml", "approvals: {mode: wait, timeout: 30, forever_grants: false}\n"
       "policy: {commands: {scope: top_level, denylist: ['id **'], allowlist: [{run: 'echo **', action: ask}]}}\n")
@@ -373,6 +399,12 @@ told(r.returncode == 120 and "not-recorded" in r.stderr and "could not be record
 r = call([cmd, "config", "trust", work + "/p/c.yaml"])
 told(r.returncode != 0 and "cannot be recorded" in r.stderr, "config trust: not without its record", r)
 os.chmod(audited, 0o600)
+for words in (["key", "rotate", "x"], ["key", "rotate", "--", "x"], ["key", "rotate", "--json"], ["key", "rotate", "--name", "x"], ["key", "list", "x"],
+              ["key", "list", "--floor", "now"], ["key", "export", "--json"], ["key", "revoke", "--floor", "now", key[:16]], ["plan", "show", "--key", "x", "y"],
+              ["plan", "verify", "--all", "y"], ["completions", "bash", "x"]):
+    r = call([cmd, *words])
+    told(r.returncode == 2 and r.stdout == "" and ("too" in r.stderr or " has no --" in r.stderr) and call([cmd, "key", "export"]).stdout == key,
+         "words that mean nothing here: " + " ".join(words[:3]), r)
 r = call([cmd, "key", "rotate"])
 told(r.returncode == 0 and grants()["sound"] and grants()["grants"][0]["counts"], "the grants outlive the key", r, grants())
 k = audit("--kind", "key")
