@@ -194,8 +194,9 @@ RUN = ["run", "--config", "@", "--trust-config", "--runtime", "namespace", "--",
 OTHER["guarded_paths.changed"] = (RUN + ["echo x >q.mk"], "guarded_paths: {changed: quarantine}", 0, "in quarantine")
 OTHER["snapshots"] = (RUN + ["echo x >r.mk"], "snapshots: {enabled: true}", 0, "A r.mk")
 OTHER["snapshots.enabled"] = (RUN + ["echo x >s.mk"], "snapshots: {enabled: false}", 0, r"(?s)\A(?!.*s\.mk)")
-OTHER["snapshots.exclude"] = (RUN + ["echo x >t.mk; echo x >u.mk"], "snapshots: {exclude: [\"t.*\"]}", 0, r"(?s)\A(?!.*t\.mk).*A u\.mk")
-OTHER["snapshots.exclude[]"] = (RUN + ["echo x >v.mk; echo x >w.mk"], "snapshots: {exclude: [v.mk]}", 0, r"(?s)\A(?!.*v\.mk).*A w\.mk")
+DIFF = ["diff", "--names"]
+OTHER["snapshots.exclude"] = (RUN + ["echo x >t.one; echo x >u.one"], "snapshots: {exclude: [\"t.*\"]}", 0, r"(?s)\A(?!.*A t\.one).*A u\.one", DIFF)
+OTHER["snapshots.exclude[]"] = (RUN + ["echo x >v.one; echo x >w.one"], "snapshots: {exclude: [v.one]}", 0, r"(?s)\A(?!.*A v\.one).*A w\.one", DIFF)
 # Retention is the host's, too.
 GC = ["gc", "--retention", "--config", "@"]
 OTHER["retention.sessions"] = (GC, "retention: {sessions: 1}", 0, "old sessions? forgotten")
@@ -278,10 +279,12 @@ def row_plan(key):
 
 
 def row_other(key):
-    args, text, status, pattern = OTHER[key]
+    args, text, status, pattern, *then = OTHER[key] # then: a command that shows what came of it
     for _ in range(2 if key.startswith("retention") else 0): # there are some to be forgotten
         call(["run", "--runtime", "namespace", "--no-config", "--", "sleep", "1"])
     code, out, err = call(args, text)
+    for more in then:
+        out += call(more)[1]
     told(status in (None, code) and re.search(pattern, out + err), f"{key} acts", f"exit {code}", out, err, text)
 
 
