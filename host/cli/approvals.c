@@ -358,16 +358,21 @@ static void closed(struct approvals *a, const struct sb_appr_question *o, const 
 	approvals_present(a);
 }
 
-void approvals_close(struct approvals *a, const struct sb_appr_question *o,
-		     const struct sb_appr_result *res, const char *by)
+static struct approve_answer record_of(const struct approvals *a, const struct sb_appr_question *o,
+				       const struct sb_appr_result *res, const char *by)
 {
-	const struct approve_answer ans = { .session = a->session, .kind = o->kind, .subject = o->subject,
-					    .rule = o->rule, .res = res, .by = by };
+	return (struct approve_answer){ .session = a->session, .kind = o->kind, .subject = o->subject,
+					.rule = o->rule, .res = res, .by = by };
+}
+
+static void close_as(struct approvals *a, const struct sb_appr_question *o, const struct sb_appr_result *res,
+		     const struct approve_answer *ans)
+{
 	struct sb_appr_result final = *res;
 	struct sb_err err = { 0 };
 
 	/* no record, no yes, and nothing that the yes would leave behind */
-	if (approve_note_answer(a->d, &ans, &err) < 0) {
+	if (approve_note_answer(a->d, ans, &err) < 0) {
 		sb_log("the audit log does not take the answer: %s", err.text);
 		sb_appr_forget(a->appr, o->number);
 		if (final.verdict == SB_APPR_ALLOWED)
@@ -375,6 +380,14 @@ void approvals_close(struct approvals *a, const struct sb_appr_question *o,
 							 .question = res->question };
 	}
 	closed(a, o, &final);
+}
+
+void approvals_close(struct approvals *a, const struct sb_appr_question *o,
+		     const struct sb_appr_result *res, const char *by)
+{
+	const struct approve_answer ans = record_of(a, o, res, by);
+
+	close_as(a, o, res, &ans);
 }
 
 static void on_late(struct sb_timer *t)
@@ -581,14 +594,23 @@ static int answer_failed(int r, struct sb_err *err)
 	}
 }
 
-/* What outlives the session: first the record of the answer and the grant, then the grant. */
-static int keep_answer(struct approvals *a, const struct sb_appr_grant *g, const struct sb_appr_question *o,
-		       struct sb_appr_result *res, const char *by, struct sb_err *err)
+/* How far an answer goes. */
+static const char *scope_of(enum sb_appr_answer answer)
 {
-	const struct approve_answer ans = { .session = a->session, .kind = o->kind, .subject = o->subject,
-					    .rule = o->rule, .res = res, .by = by };
-
-	return grants_add(a->d, g, &ans, &res->grant, err);
+	switch (answer) {
+	case SB_APPR_SESSION:
+	case SB_APPR_PATTERN:
+		return "session";
+	case SB_APPR_NEVER:
+	case SB_APPR_FOREVER:
+	case SB_APPR_PATTERN_FOREVER:
+		return "forever";
+	case SB_APPR_NO:
+	case SB_APPR_ONCE:
+	case SB_APPR_N_ANSWERS:
+	default:
+		return "once";
+	}
 }
 
 int approvals_answer(struct approvals *a, uint64_t number, enum sb_appr_answer answer,
@@ -598,6 +620,7 @@ int approvals_answer(struct approvals *a, uint64_t number, enum sb_appr_answer a
 	sb_autofree struct sb_appr_grant *g = calloc(1, sizeof(*g));
 	struct sb_appr_question was = { 0 };
 	struct sb_appr_result res;
+	struct approve_answer ans;
 	bool keep = false;
 	bool forever = answer == SB_APPR_FOREVER || answer == SB_APPR_PATTERN_FOREVER;
 	int r;
@@ -609,11 +632,15 @@ int approvals_answer(struct approvals *a, uint64_t number, enum sb_appr_answer a
 	r = sb_appr_answer(a->appr, number, answer, pattern, approvals_now(), g, &keep, &res);
 	if (r != 0)
 		return answer_failed(r, err);
+	ans = record_of(a, &was, &res, by);
+	ans.scope = scope_of(answer);
+	ans.pattern = pattern;
 	if (!keep) {
-		approvals_close(a, &was, &res, by);
+		close_as(a, &was, &res, &ans);
 		return 0;
 	}
-	if (keep_answer(a, g, &was, &res, by, err) == 0) {
+	/* what outlives the session: first the record of the answer and the grant, then the grant */
+	if (grants_add(a->d, g, &ans, &res.grant, err) == 0) {
 		closed(a, &was, &res);
 		return 0;
 	}

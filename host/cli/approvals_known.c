@@ -40,7 +40,9 @@ void approvals_known(struct approvals *a, const struct asked *who, struct sb_app
 	bool each = who->source == APPROVALS_FROM_COMMAND;
 	uint64_t mark = mark_of(who, res);
 	const struct approve_answer ans = { .session = a->session, .kind = who->kind, .subject = who->subject,
-					    .rule = who->rule, .res = res, .by = by };
+					    .rule = who->rule, .res = res, .by = by,
+					    .scope = res->grant > 0 ? "forever" : res->left_by > 0 ? "session" : NULL,
+					    .pattern = res->pattern };
 	struct sb_err err = { 0 };
 
 	if (!each && (res->grant == 0 || noted(a, mark)))

@@ -21,8 +21,11 @@ static void put_answer(struct sb_audit_event *e, const struct approve_answer *a,
 	memcpy(e->session, a->session, sizeof(e->session));
 	sb_audit_put(e, "kind", sb_appr_kind_name(a->kind));
 	sb_audit_put(e, "by", a->by);
-	if (a->res->question > 0)
-		sb_audit_put_num(e, "question", a->res->question);
+	sb_audit_put(e, "scope", a->scope);
+	if (a->pattern && a->pattern[0])
+		sb_audit_put(e, "pattern", a->pattern);
+	if (a->res->question > 0 || a->res->left_by > 0)
+		sb_audit_put_num(e, "question", a->res->question > 0 ? a->res->question : a->res->left_by);
 	if (grant > 0)
 		sb_audit_put_num(e, "grant", (uint64_t)grant);
 }

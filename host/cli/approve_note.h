@@ -14,6 +14,8 @@ struct approve_answer {
 	const char *rule;
 	const struct sb_appr_result *res;
 	const char *by;
+	const char *scope;   /* "once", "session", "forever": of the answer, or of the grant that decided; NULL */
+	const char *pattern; /* of either; NULL or "" = exactly the subject */
 };
 SB_MUST_CHECK int approve_note_answer(const struct sb_dirs *d, const struct approve_answer *ans,
 				      struct sb_err *err);

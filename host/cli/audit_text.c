@@ -125,27 +125,88 @@ static const char *text_of(const json_t *o, const char *key)
 	return s ? s : "";
 }
 
+/* How a process ended; what of its value is told depends on that. Return: whether @data says it. */
+static bool end_words(const json_t *data, char *out, size_t cap)
+{
+	const char *kind = text_of(data, "exit");
+	long long value = (long long)json_integer_value(json_object_get(data, "value"));
+
+	if (strcmp(kind, "exit") == 0)
+		(void)snprintf(out, cap, "exit %lld", value);
+	else if (strcmp(kind, "signal") == 0)
+		(void)snprintf(out, cap, "signal %lld", value);
+	else if (strcmp(kind, "not-found") == 0)
+		(void)snprintf(out, cap, "not found");
+	else if (strcmp(kind, "not-executable") == 0)
+		(void)snprintf(out, cap, "not executable");
+	else if (strcmp(kind, "setup") == 0)
+		(void)snprintf(out, cap, "not started: %s", strerror((int)(value > 0 && value < 4096 ? value : 0)));
+	else
+		(void)snprintf(out, cap, "end unknown");
+	return kind[0] != '\0';
+}
+
+static void print_end(const json_t *o)
+{
+	const json_t *data = json_object_get(o, "data");
+	const json_t *command = json_object_get(data, "command");
+	const json_t *lost = json_object_get(data, "output_lost");
+	const char *subject = text_of(o, "subject");
+	char text[120];
+
+	if (json_is_integer(command))
+		printf(" command %lld", (long long)json_integer_value(command));
+	if (!end_words(data, text, sizeof(text)))
+		printf(" %s", subject);
+	else
+		printf(" %s%s", text, json_is_true(json_object_get(data, "oom")) ? ", out of memory" : "");
+	if (json_is_integer(lost))
+		printf(", output lost: %s", strerror((int)(json_integer_value(lost) & 4095)));
+}
+
+/* How far an answer goes, and which answer decides. */
+static void print_approval(const json_t *data)
+{
+	static const char *const numbers[] = { "grant", "question" };
+	static const char *const texts[] = { "scope", "pattern" };
+
+	for (size_t i = 0; i < SB_ARRAY_LEN(numbers); i++)
+		if (json_is_integer(json_object_get(data, numbers[i])))
+			printf(", %s %lld", numbers[i], (long long)json_integer_value(json_object_get(data, numbers[i])));
+	for (size_t i = 0; i < SB_ARRAY_LEN(texts); i++)
+		if (text_of(data, texts[i])[0])
+			printf(", %s %s", texts[i], text_of(data, texts[i]));
+}
+
 static void print_text(const json_t *o, const struct sb_audit_record *r)
 {
 	char when[32];
 	const char *reason = text_of(o, "reason");
+	const char *action = text_of(o, "action");
 	json_t *argv = json_object_get(json_object_get(o, "data"), "argv");
 	size_t i;
 	json_t *v;
 
 	audit_time(r->time_ns, when);
-	printf("%llu %s %.8s %s %s %s %s", (unsigned long long)r->seq, when,
+	printf("%llu %s %.8s %s %s %s", (unsigned long long)r->seq, when,
 	       text_of(o, "session")[0] ? text_of(o, "session") : "-", text_of(o, "kind"),
-	       text_of(o, "action"), text_of(o, "verdict"), text_of(o, "subject"));
+	       action, text_of(o, "verdict"));
+	if ((r->kind == SB_AUDIT_SESSION && strcmp(action, "end") == 0) ||
+	    (r->kind == SB_AUDIT_COMMAND && strcmp(action, "exit") == 0))
+		print_end(o);
+	else
+		printf(" %s", text_of(o, "subject"));
 	if (r->kind == SB_AUDIT_COMMAND || strcmp(text_of(o, "action"), "start") == 0)
 		json_array_foreach(argv, i, v)
 			if (i > 0)
 				printf(" %s", json_string_value(v));
-	v = json_object_get(json_object_get(o, "data"), "value"); /* exit status, or signal */
-	if (r->kind == SB_AUDIT_SESSION && json_is_integer(v))
-		printf(" %lld", (long long)json_integer_value(v));
+	v = json_object_get(json_object_get(o, "data"), "command"); /* what its end is told by */
+	if (r->kind == SB_AUDIT_COMMAND && strcmp(action, "start") == 0 && json_is_integer(v))
+		printf(", command %lld", (long long)json_integer_value(v));
 	if (reason[0])
 		printf(" (%s)", reason);
+	if (r->kind == SB_AUDIT_APPROVAL)
+		print_approval(json_object_get(o, "data"));
 	(void)putchar('\n');
 }
 

@@ -249,6 +249,32 @@ static void refused(struct report *r, const struct sb_audit_record *rec, const s
 
 /* ---- kinds of records ---- */
 
+static void on_approval(struct report *r, const struct sb_audit_record *rec, const struct fields *f)
+{
+	static const char *const texts[] = { "by", "scope", "pattern" };
+	static const char *const numbers[] = { "grant", "question" };
+	char text[SB_AUDIT_SUBJECT_MAX + 1];
+	json_t *o;
+
+	if (json_array_size(r->approvals.v) >= REPORT_LIST_MAX) {
+		r->approvals.more++;
+		return;
+	}
+	o = json_pack("{s:s,s:s,s:s,s:s,s:s}", "action", f->action, "verdict",
+		      sb_audit_verdict_name(rec->verdict), "subject", f->subject, "rule", f->rule, "reason",
+		      f->reason);
+	for (size_t i = 0; o && i < SB_ARRAY_LEN(texts); i++) {
+		text_of(rec, texts[i], text, sizeof(text));
+		if (text[0])
+			(void)json_object_set_new(o, texts[i], json_string(text));
+	}
+	for (size_t i = 0; o && i < SB_ARRAY_LEN(numbers); i++)
+		if (sb_audit_get_num(rec, numbers[i]) > 0)
+			(void)json_object_set_new(o, numbers[i],
+						  json_integer((json_int_t)sb_audit_get_num(rec, numbers[i])));
+	(void)json_array_append_new(r->approvals.v, o);
+}
+
 static void on_command(struct report *r, const struct sb_audit_record *rec, const struct fields *f)
 {
 	sb_autofree char *key = NULL;
@@ -340,14 +366,7 @@ void report_add(struct report *r, const struct sb_audit_record *rec)
 		add_to(o, "times", f.count);
 		break;
 	case SB_AUDIT_APPROVAL:
-		if (json_array_size(r->approvals.v) < REPORT_LIST_MAX)
-			(void)json_array_append_new(
-				r->approvals.v,
-				json_pack("{s:s,s:s,s:s,s:s,s:s}", "action", f.action, "verdict",
-					  sb_audit_verdict_name(rec->verdict), "subject", f.subject, "rule",
-					  f.rule, "reason", f.reason));
-		else
-			r->approvals.more++;
+		on_approval(r, rec, &f);
 		break;
 	case SB_AUDIT_KIND_NONE:
 	case SB_AUDIT_PLAN:

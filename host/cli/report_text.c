@@ -200,6 +200,18 @@ static void approval(const struct out *o, const json_t *e)
 		plan_put(o->to, str(e, "reason"));
 		(void)fputc(')', o->to);
 	}
+	if (num(e, "grant") > 0)
+		(void)fprintf(o->to, ", grant %llu", (unsigned long long)num(e, "grant"));
+	else if (num(e, "question") > 0)
+		(void)fprintf(o->to, ", question %llu", (unsigned long long)num(e, "question"));
+	if (str(e, "scope")[0]) {
+		(void)fputs(", ", o->to);
+		plan_put(o->to, strcmp(str(e, "scope"), "forever") == 0 ? "for ever" : str(e, "scope"));
+	}
+	if (str(e, "pattern")[0]) {
+		(void)fputs(", pattern ", o->to);
+		value(o, str(e, "pattern"));
+	}
 }
 
 static void snapshot(const struct out *o, const json_t *e)

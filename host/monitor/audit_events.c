@@ -266,6 +266,8 @@ static void put_exit(struct sb_audit_event *e, const struct sb_ipc_exited *x)
 	sb_audit_put_num(e, "max_rss", x->max_rss);
 	if (x->oom)
 		sb_audit_put_bool(e, "oom", true);
+	if (x->lost != 0) /* errno: what it printed did not get where it should */
+		sb_audit_put_num(e, "output_lost", x->lost);
 }
 
 void mon_audit_exit(struct monitor *m, const struct sb_ipc_exited *x)

@@ -152,7 +152,10 @@ static bool by_grant(struct sb_appr *a, const struct sb_appr_request *q, bool de
 			continue;
 		*ret = (struct sb_appr_result){ .verdict = deny ? SB_APPR_REFUSED : SB_APPR_ALLOWED,
 						.reason = deny ? SB_APPR_DENY_RULE : SB_APPR_GRANT,
-						.grant = g->id };
+						.grant = g->id,
+						.left_by = g->id > 0 ? 0 : g->question };
+		if (g->pattern)
+			memcpy(ret->pattern, g->subject, SB_MIN(strlen(g->subject), sizeof(ret->pattern) - 1));
 		if (g->uses > 0) {
 			ret->uses_left = --g->uses;
 			ret->used_up = g->uses == 0;

@@ -120,6 +120,8 @@ struct sb_appr_result {
 	int64_t grant;      /* that allowed or denied it, when it is of the store */
 	bool used_up;       /* and that was its last use: it is to be removed there */
 	uint32_t uses_left; /* of it, when it counts them */
+	uint64_t left_by;   /* when it is of this session alone: the question whose answer left it */
+	char pattern[SB_APPR_PATTERN_MAX + 1]; /* of it; "" = it is for one subject */
 };
 struct sb_appr_question {
 	uint64_t number;

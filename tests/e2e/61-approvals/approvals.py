@@ -296,6 +296,14 @@ r = call([cmd, "exec", "two", "--", "echo", "again"])
 told(r.stdout == "again\n", "exec: a pattern holds for the session", r)
 a = audit("--kind", "approval")[-1]
 told(a["reason"] == "grant" and a["verdict"] == "allow" and a["subject"] == "echo again", "exec: and what it decides is on record", a)
+told(a["data"].get("question", 0) > 0 and a["data"].get("pattern") == "echo *" and a["data"].get("scope") == "session", "exec: with the answer that allows it", a)
+b = [w for w in audit("--kind", "approval") if w["reason"] == "the-answer-was-yes"][-1]
+told(b["data"].get("question") == a["data"].get("question") and b["data"].get("pattern") == "echo *" and b["data"].get("scope") == "session",
+     "exec: that answer says how far it goes", b)
+r = call([cmd, "report", "two"])
+told(f"question {b['data'].get('question')}, session, pattern echo *" in r.stdout, "exec: so does the report", r)
+r = call([cmd, "audit", "ls", "--kind", "approval", "-n", "1"])
+told(f"(grant), question {b['data'].get('question')}, scope session, pattern echo *" in r.stdout, "exec: and the list", r)
 r = call([cmd, "exec", "--env", "X=1", "two", "--", "echo", "again"])
 a = audit("--kind", "approval")[-1]
 told(r.returncode != 0 and "again\n" not in r.stdout and a["subject"] == "X=\\\\? echo again" and a["reason"] == "nobody-to-ask",
@@ -361,6 +369,8 @@ told(p.until(rb"\nkept") and p.end() == 0, "run: for ever", p.shown)
 r = call([run, "--", "echo", "kept"])
 a = audit("--kind", "approval")[-1]
 told(r.stdout == "kept\n" and a["reason"] == "grant" and a["data"]["by"] == "grant" and a["data"]["grant"] > 0, "run: the grant's decision is on record", r, a)
+b = [w for w in audit("--kind", "approval") if w["reason"] == "the-answer-was-yes"][-1]
+told(a["data"].get("scope") == b["data"].get("scope") == "forever" and a["data"]["grant"] == b["data"].get("grant"), "run: so is the answer that left it", a, b)
 
 # variables that are passed with it are part of the command
 r = call([run, "--env", "B=1", "--env", "A=2", "--env", "B=3", "--", "echo", "kept"])

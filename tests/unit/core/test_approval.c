@@ -230,9 +230,12 @@ TEST(order_of_what_decides)
 	r = ask(a, "b.example.com:443", 1);
 	CHECK_EQ(r.reason, SB_APPR_DENY_RULE);
 	CHECK_EQ(r.grant, 7);
+	CHECK_STR(r.pattern, "");
 	r = ask(a, "c.example.com:443", 1);
 	CHECK_EQ(r.verdict, SB_APPR_ALLOWED);
 	CHECK_EQ(r.grant, 8);
+	CHECK_EQ(r.left_by, 0);
+	CHECK_STR(r.pattern, "*.example.com:443");
 	q = req("c.example.com:443");
 	q.id = 1;
 	CHECK_EQ(sb_appr_ask(a, &q, SB_APPR_TERMINAL, at(1)).reason, SB_APPR_REPLAY);
