@@ -45,7 +45,7 @@
 #define KILL_GRACE (3 * S_NS)    /* from SIGKILL inside the guest to the end of the guest */
 #define SUSPICION_GRACE S_NS     /* from an echo of the guest's end to believing it */
 #define SILENCE_GRACE (20 * S_NS) /* for the guest to say that the command runs */
-#define GATE_GRACE (S_NS / 2)    /* for the net gate to tell what it holds, once the guest is gone */
+#define GATE_GRACE (30 * S_NS)   /* for the net gate to tell what it holds, once the guest is gone */
 #define START_SLACK (3 * S_NS)   /* the channel's own deadline fires first */
 
 static void begin_reaping(struct monitor *m);
@@ -178,6 +178,12 @@ static void on_gate_late(struct sb_timer *t)
 {
 	struct monitor *m = t->owner;
 
+	if (m->done.fail == SB_FAIL_NONE) {
+		m->done.fail = SB_FAIL_AUDIT;
+		(void)snprintf(m->done.text, sizeof(m->done.text),
+			       "the net gate or the SSH relay did not leave in time: what it held of the last "
+			       "requests is not on record");
+	}
 	mon_kill(&m->gate_child);
 	mon_kill(&m->ssh_child);
 }

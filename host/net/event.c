@@ -3,7 +3,8 @@
  * monitor is woken for it. The first refusal of its kind (also the first answer to a question) is
  * told with the next batch and opens a slot for the rest of the window of 250 ms; equal ones only count in the slot
  * and are told as one event when the window ends. What the monitor's socket does not take waits in
- * the ring; what the ring does not take is counted, for allowed and refused ones apart, and told as
+ * the ring; of what the ring does not take the first refusal by each reason and rule is kept, so that no
+ * flood hides one of another kind; the rest is counted, for allowed and refused ones apart, and told as
  * LOST as soon as there is room. A guest chooses how many events there are, never how much memory
  * they take, and no event vanishes without being counted.
  */
@@ -18,8 +19,10 @@
 #define MERGE_NS 250000000U
 #define MERGE_SLOTS 64
 #define QUEUE_MAX 256
+#define SPARE_MAX 64
 #define BATCH_NS 2000000U
 #define BATCH_MAX 64 /* events that do not wait for the end of it */
+#define PARTING_NS 25000000000ULL
 #define RETRY_NS 20000000U /* the socket is shared with gate.c, so its room is asked for by clock */
 
 struct slot {
@@ -34,6 +37,8 @@ struct events {
 	struct sb_ipc_net_event *queue; /* ring of QUEUE_MAX, from the first event on */
 	size_t head;
 	size_t n;
+	struct sb_ipc_net_event *spare; /* SPARE_MAX, while the ring is full: one of each reason and rule */
+	size_t n_spare;
 	uint64_t lost[2]; /* refused, allowed */
 	struct sb_timer merge;
 	struct sb_timer retry;
@@ -99,6 +104,12 @@ static bool drain(struct events *e)
 		e->n -= n;
 	}
 	e->head = 0; /* the same few pages each time */
+	while (e->n_spare > 0) {
+		if (to_monitor(e, &e->spare[e->n_spare - 1], 1) < 0)
+			return false;
+		e->n_spare--;
+	}
+	free(sb_take(&e->spare));
 	return lost_to(e, 0) && lost_to(e, 1);
 }
 
@@ -117,6 +128,23 @@ static void on_retry(struct sb_timer *t)
 	flush(t->owner);
 }
 
+/* Return: whether a refusal that the ring does not take is kept. */
+static bool keep_first(struct events *e, const struct sb_ipc_net_event *ev)
+{
+	if (ev->allow)
+		return false;
+	for (size_t i = 0; i < e->n_spare; i++)
+		if (e->spare[i].kind == ev->kind && e->spare[i].reason == ev->reason &&
+		    strcmp(e->spare[i].rule, ev->rule) == 0)
+			return false;
+	if (!e->spare)
+		e->spare = calloc(SPARE_MAX, sizeof(*e->spare));
+	if (!e->spare || e->n_spare == SPARE_MAX)
+		return false;
+	e->spare[e->n_spare++] = *ev;
+	return true;
+}
+
 static void push(struct events *e, const struct sb_ipc_net_event *ev)
 {
 	viewer_event(e->g, ev);
@@ -124,7 +152,7 @@ static void push(struct events *e, const struct sb_ipc_net_event *ev)
 		e->queue = calloc(QUEUE_MAX, sizeof(*e->queue));
 	if (e->queue && e->n < QUEUE_MAX)
 		e->queue[(e->head + e->n++) % QUEUE_MAX] = *ev;
-	else
+	else if (!keep_first(e, ev))
 		e->lost[ev->allow != 0] += ev->count;
 	if (e->blocked)
 		return; /* the retry is due anyway */
@@ -242,11 +270,11 @@ void event_fill(struct sb_ipc_net_event *ev, const char *target, uint16_t port,
 		sb_net_rule_text(v->rule, ev->rule, sizeof(ev->rule));
 }
 
-/* At the end the monitor gets up to a second to take what waits. */
+/* At the end the monitor gets some seconds to take what waits: less than its own patience. */
 void events_done(struct gate *g)
 {
 	struct events *e = g->events;
-	uint64_t end = sb_now_ns() + 1000000000U;
+	uint64_t end = sb_now_ns() + PARTING_NS;
 
 	if (!e)
 		return;
@@ -260,6 +288,7 @@ void events_done(struct gate *g)
 	sb_timer_del(&e->merge);
 	sb_timer_del(&e->retry);
 	free(e->queue);
+	free(e->spare);
 	free(e->slots);
 	free(sb_take(&g->events));
 }

@@ -88,7 +88,7 @@ void event_send(struct gate *g, const struct sb_ipc_net_event *ev);
 /* Fill name, port, reason and rule text from a verdict. */
 void event_fill(struct sb_ipc_net_event *ev, const char *target, uint16_t port,
 		const struct sb_net_verdict *v);
-/* Before the socket to the monitor closes: tell what waits (up to a second) and free. */
+/* Before the socket to the monitor closes: tell what waits (some seconds at most) and free. */
 void events_done(struct gate *g);
 
 /* --- viewer.c --- */

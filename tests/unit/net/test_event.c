@@ -211,6 +211,33 @@ TEST(allowed_connections_are_never_merged)
 	run_done(&u);
 }
 
+/* A thousand refusals by one rule, one by another among them, and a monitor that does not read. */
+TEST(a_flood_hides_no_refusal_of_another_kind)
+{
+	struct sb_ipc_net_event ev = refusal("");
+	struct sb_ipc_net_event got;
+	uint64_t seen = 0;
+	uint64_t all = 0;
+	struct run u;
+
+	run_init(&u);
+	for (unsigned int i = 0; i < 5000; i++) {
+		(void)snprintf(ev.name, sizeof(ev.name), "n%u.example", i);
+		(void)snprintf(ev.rule, sizeof(ev.rule), "%s", i == 4000 ? "chosen" : "flood");
+		event_send(&u.g, &ev);
+	}
+	for (int i = 0; i < 30; i++) {
+		while (next_event(u.peer, &got) == 0) {
+			seen += strcmp(got.rule, "chosen") == 0 && strcmp(got.name, "n4000.example") == 0;
+			all += got.count;
+		}
+		turns(&u, 25);
+	}
+	CHECK_EQ(seen, 1);
+	CHECK_EQ(all, 5000);
+	run_done(&u);
+}
+
 /* 5000 different refusals and 5000 allowed connections against a monitor that does not read. */
 TEST(flood_is_counted)
 {
