@@ -32,23 +32,12 @@ static int refuse(struct problems *p, const char *path, const char *code, const 
 static int read_all(int fd, char **ret, size_t *ret_len)
 {
 	sb_autofree char *bytes = malloc(AGENT_MAX_BYTES + 1);
-	size_t n = 0;
+	ssize_t n = bytes ? sb_fd_read_most(fd, bytes, AGENT_MAX_BYTES + 1) : -ENOMEM;
 
-	if (!bytes)
-		return -ENOMEM;
-	while (n < AGENT_MAX_BYTES + 1) {
-		ssize_t k = read(fd, bytes + n, AGENT_MAX_BYTES + 1 - n);
-
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k < 0)
-			return -errno;
-		if (k == 0)
-			break;
-		n += (size_t)k;
-	}
+	if (n < 0)
+		return (int)n;
 	*ret = sb_take(&bytes);
-	*ret_len = n;
+	*ret_len = (size_t)n;
 	return 0;
 }
 

@@ -46,7 +46,7 @@ int settings_read(int dir, const char *name, char **ret, size_t *ret_len, mode_t
 	sb_autofd int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	sb_autofree char *bytes = NULL;
 	struct stat st;
-	size_t n = 0;
+	ssize_t n;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
@@ -57,22 +57,14 @@ int settings_read(int dir, const char *name, char **ret, size_t *ret_len, mode_t
 	bytes = malloc((size_t)st.st_size + 2);
 	if (!bytes)
 		return -ENOMEM;
-	while (n <= (size_t)st.st_size) { /* one byte more than it had: it grows */
-		ssize_t k = read(fd, bytes + n, (size_t)st.st_size + 1 - n);
-
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k < 0)
-			return -errno;
-		if (k == 0)
-			break;
-		n += (size_t)k;
-	}
-	if (n > (size_t)st.st_size)
+	n = sb_fd_read_most(fd, bytes, (size_t)st.st_size + 1); /* one byte more than it had: it grows */
+	if (n < 0)
+		return (int)n;
+	if (n > st.st_size)
 		return -EAGAIN;
 	bytes[n] = '\0';
 	*ret = sb_take(&bytes);
-	*ret_len = n;
+	*ret_len = (size_t)n;
 	if (ret_mode)
 		*ret_mode = st.st_mode;
 	return 0;

@@ -220,25 +220,6 @@ int command_start(struct session *ses, const struct sb_ipc_run *run, int fds[3])
 	return r < 0 ? r : ask(ses, cmd, &m);
 }
 
-static int read_request(int fd, uint8_t *buf, size_t cap, size_t *ret_len)
-{
-	size_t len = 0;
-
-	while (len < cap) {
-		ssize_t n = read(fd, buf + len, cap - len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		len += (size_t)n;
-	}
-	*ret_len = len;
-	return 0;
-}
-
 int command_exec(struct session *ses, const struct sb_ipc_run *run, int fds[3], int req)
 {
 	sb_autofree uint8_t *buf = malloc(SB_EXEC_REQ_MAX + 1);
@@ -246,11 +227,9 @@ int command_exec(struct session *ses, const struct sb_ipc_run *run, int fds[3], 
 			    .cols = run->cols };
 	struct sb_exec_req q;
 	struct command *cmd = NULL;
-	size_t len = 0;
-	int r = buf ? read_request(req, buf, SB_EXEC_REQ_MAX + 1, &len) : -ENOMEM;
+	ssize_t len = buf ? sb_fd_read_most(req, buf, SB_EXEC_REQ_MAX + 1) : -ENOMEM;
+	int r = len < 0 ? (int)len : sb_exec_req_parse(buf, (size_t)len, &q);
 
-	if (r == 0)
-		r = sb_exec_req_parse(buf, len, &q);
 	if (r == 0)
 		r = begin(ses, run, fds, (q.flags & SB_EXEC_REQ_TTY) != 0,
 			  (q.flags & SB_EXEC_REQ_SEPARATE_STDERR) != 0, &cmd);
@@ -266,6 +245,6 @@ int command_exec(struct session *ses, const struct sb_ipc_run *run, int fds[3], 
 		r = ask(ses, cmd, &m);
 	}
 	if (buf)
-		sb_wipe(buf, len);
+		sb_wipe(buf, len < 0 ? SB_EXEC_REQ_MAX + 1 : (size_t)len);
 	return r;
 }

@@ -65,6 +65,24 @@ static int set_flag(int fd, int get, int set, int bit, bool on)
 	return fcntl(fd, set, fl) < 0 ? -errno : 0;
 }
 
+ssize_t sb_fd_read_most(int fd, void *buf, size_t len)
+{
+	size_t have = 0;
+
+	while (have < len) {
+		ssize_t n = read(fd, (char *)buf + have, len - have);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		have += (size_t)n;
+	}
+	return (ssize_t)have;
+}
+
 ssize_t sb_fd_read_at(int fd, void *buf, size_t len, off_t at)
 {
 	size_t have = 0;

@@ -21,6 +21,8 @@ void sb_fd_close(int *fd);
 SB_MUST_CHECK int sb_fd_write_all(int fd, const void *buf, size_t len);
 SB_MUST_CHECK int sb_fd_read_all(int fd, void *buf, size_t len);
 
+/* What comes until the end, at most @len bytes. Return: their number, less than @len at the end alone; -errno. */
+SB_MUST_CHECK ssize_t sb_fd_read_most(int fd, void *buf, size_t len);
 /* What is there at @at, at most @len bytes. Return: their number, less than @len at the end of the
  * file alone; -errno. */
 SB_MUST_CHECK ssize_t sb_fd_read_at(int fd, void *buf, size_t len, off_t at);

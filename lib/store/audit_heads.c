@@ -75,25 +75,6 @@ int sb_audit_heads_parse(struct sb_audit_heads *h, const char *text, size_t len,
 	return 0;
 }
 
-/* What there is, up to @len bytes: less at the end alone. Return: bytes; -errno. */
-static ssize_t read_some(int fd, char *buf, size_t len)
-{
-	size_t have = 0;
-
-	while (have < len) {
-		ssize_t n = read(fd, buf + have, len - have);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		have += (size_t)n;
-	}
-	return (ssize_t)have;
-}
-
 int sb_audit_heads_read(struct sb_audit_heads *h, int dir, const char *path, bool thin,
 			const uint8_t pub[32])
 {
@@ -111,7 +92,7 @@ int sb_audit_heads_read(struct sb_audit_heads *h, int dir, const char *path, boo
 	if (!buf)
 		return -ENOMEM;
 	for (bool last = false; r == 0 && !last;) {
-		ssize_t n = read_some(fd, buf + have, WINDOW - have);
+		ssize_t n = sb_fd_read_most(fd, buf + have, WINDOW - have);
 		size_t used = 0;
 
 		if (n < 0)
