@@ -148,41 +148,46 @@ static int on_line(struct prompt *p, enum sb_appr_answer *answer, const char **p
 	return 1;
 }
 
-/* Return: 1: answered; 0: not yet; -EIO: the terminal is gone. */
-static int step(struct prompt *p, enum sb_appr_answer *answer, const char **pattern)
+/* One typed byte. @ret: what it does to the line, which is shown. Return: 0; -EIO: the terminal is gone. */
+static int typed(struct prompt *p, enum prompt_event *ret)
 {
 	uint8_t c;
 	ssize_t n = read(p->fd, &c, 1);
-	char echo[2] = { 0 };
 
+	*ret = PROMPT_NOTHING;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (n <= 0)
 		return -EIO;
-	if (!p->settled) {
+	if (!p->settled) { /* no answer; but a paste that begins here goes on */
 		(void)prompt_line_byte(&p->line, c);
 		prompt_line_clear(&p->line);
 		p->quiet_ns = sb_now_ns();
 		return 0;
 	}
-	switch (prompt_line_byte(&p->line, c)) {
-	case PROMPT_ECHO:
-		echo[0] = (char)c;
-		put(p, echo);
-		return 0;
-	case PROMPT_ERASE:
+	*ret = prompt_line_byte(&p->line, c);
+	if (*ret == PROMPT_ECHO)
+		put(p, (char[2]){ (char)c });
+	else if (*ret == PROMPT_ERASE)
 		put(p, "\b \b");
-		return 0;
-	case PROMPT_LINE:
+	return 0;
+}
+
+/* Return: 1: answered; 0: not yet; -EIO: the terminal is gone. */
+static int step(struct prompt *p, enum sb_appr_answer *answer, const char **pattern)
+{
+	enum prompt_event key;
+	int r = typed(p, &key);
+
+	if (r < 0)
+		return r;
+	if (key == PROMPT_LINE)
 		return on_line(p, answer, pattern);
-	case PROMPT_CANCEL:
-		*answer = SB_APPR_NO;
-		*pattern = NULL;
-		return 1;
-	case PROMPT_NOTHING:
-	default:
+	if (key != PROMPT_CANCEL)
 		return 0;
-	}
+	*answer = SB_APPR_NO;
+	*pattern = NULL;
+	return 1;
 }
 
 static void on_settled(struct sb_timer *t)
@@ -270,6 +275,20 @@ int prompt_show(const struct prompt_conf *c, const struct sb_ipc_appr_question *
 	return 0;
 }
 
+/* Without a loop: until something may have been typed. Return: 1: so; 0: look again; -ETIMEDOUT: it is @end. */
+static int wait_typed(struct prompt *p, uint64_t end)
+{
+	struct pollfd pfd = { .fd = p->fd, .events = POLLIN };
+	uint64_t now = sb_now_ns();
+
+	if (!p->settled && now - p->quiet_ns >= SETTLE_NS)
+		on_settled(&(struct sb_timer){ .owner = p });
+	if (now >= end)
+		return -ETIMEDOUT;
+	(void)poll(&pfd, 1, p->settled ? 1000 : 50);
+	return pfd.revents != 0;
+}
+
 int prompt_wait(const struct sb_ipc_appr_question *q, enum sb_appr_answer *ret, char *pattern)
 {
 	uint64_t end = sb_now_ns() + q->left_ms * 1000000ULL;
@@ -279,20 +298,10 @@ int prompt_wait(const struct sb_ipc_appr_question *q, enum sb_appr_answer *ret, 
 
 	if (r < 0)
 		return r;
-	for (;;) {
-		struct pollfd pfd = { .fd = p->fd, .events = POLLIN };
-		uint64_t now = sb_now_ns();
-
-		if (!p->settled && now - p->quiet_ns >= SETTLE_NS)
-			on_settled(&(struct sb_timer){ .owner = p });
-		if (now >= end) {
-			r = -ETIMEDOUT;
-			break;
-		}
-		(void)poll(&pfd, 1, p->settled ? 1000 : 50);
-		r = pfd.revents ? step(p, ret, &text) : 0;
-		if (r != 0)
-			break;
+	for (r = 0; r == 0;) {
+		r = wait_typed(p, end);
+		if (r == 1)
+			r = step(p, ret, &text);
 	}
 	pattern[0] = '\0';
 	if (r == 1 && text)
@@ -314,48 +323,22 @@ bool prompt_yes(const char *question, uint64_t for_ms)
 {
 	uint64_t end = sb_now_ns() + for_ms * 1000000ULL;
 	struct prompt p = { .fd = -1 };
-	bool over = false;
-	bool yes = false;
+	enum prompt_event key = PROMPT_NOTHING;
+	int r = take_terminal(&p);
+	bool yes;
 
-	if (take_terminal(&p) < 0) {
+	if (r < 0) {
 		sb_fd_close(&p.fd);
 		return false;
 	}
 	put(&p, question);
 	p.quiet_ns = sb_now_ns();
-	while (!over && sb_now_ns() < end) {
-		struct pollfd pfd = { .fd = p.fd, .events = POLLIN };
-		uint8_t c;
-
-		if (!p.settled && sb_now_ns() - p.quiet_ns >= SETTLE_NS)
-			on_settled(&(struct sb_timer){ .owner = &p });
-		if (poll(&pfd, 1, 50) <= 0)
-			continue;
-		if (read(p.fd, &c, 1) != 1)
-			break;
-		if (!p.settled) {
-			p.quiet_ns = sb_now_ns();
-			continue;
-		}
-		switch (prompt_line_byte(&p.line, c)) {
-		case PROMPT_ECHO:
-			put(&p, (char[2]){ (char)c });
-			break;
-		case PROMPT_ERASE:
-			put(&p, "\b \b");
-			break;
-		case PROMPT_LINE:
-			yes = p.line.text[0] == 'y' || p.line.text[0] == 'Y';
-			over = true;
-			break;
-		case PROMPT_CANCEL:
-			over = true;
-			break;
-		case PROMPT_NOTHING:
-		default:
-			break;
-		}
+	while (r >= 0 && key != PROMPT_LINE && key != PROMPT_CANCEL) {
+		r = wait_typed(&p, end);
+		if (r == 1)
+			r = typed(&p, &key);
 	}
+	yes = key == PROMPT_LINE && (p.line.text[0] == 'y' || p.line.text[0] == 'Y');
 	put(&p, "\n");
 	(void)tcsetattr(p.fd, TCSAFLUSH, &p.saved);
 	sb_fd_close(&p.fd);
