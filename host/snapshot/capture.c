@@ -312,7 +312,7 @@ static enum snap_left by_rules(const struct cap *c, const struct cap_dir *d, con
 	if (cap_path(d, e->name, path, cap) == 0)
 		return d->rest ? SNAP_OUT : SNAP_IN;
 	left = snap_excluded(r, path, e->name);
-	if (left != SNAP_IN && left != SNAP_OUT && sb_guarded(path) != SB_GUARDED_NO)
+	if (left == SNAP_OUT_INNER && sb_guarded(path) != SB_GUARDED_NO)
 		return SNAP_IN;
 	if (left == SNAP_IN && d->rest && sb_guarded(path) == SB_GUARDED_NO)
 		return SNAP_OUT_INNER;

@@ -313,19 +313,25 @@ int sb_snap_store_stage(struct sb_snap_store *s, const uint8_t *hash, const void
 
 /* --- snapshots --- */
 
+/* @m as bytes, and their hash, its id. Return: 0; -errno. @b is the caller's to end in any case. */
+static int write_out(struct sb_snap_store *s, const struct sb_snap_manifest *m, struct sb_buf *b,
+		     uint8_t id[SB_SNAP_HASH])
+{
+	sb_buf_init(b, SB_SNAP_MANIFEST_MAX);
+	sb_snap_manifest_write(b, m);
+	if (sb_buf_error(b) == 0)
+		sb_digest_of(s->digest, b->data, b->len, id);
+	return sb_buf_error(b);
+}
+
 int sb_snap_store_stage_manifest(struct sb_snap_store *s, const struct sb_snap_manifest *m,
 				 uint8_t id[SB_SNAP_HASH])
 {
 	struct sb_buf b;
-	int r;
+	int r = write_out(s, m, &b, id);
 
-	sb_buf_init(&b, SB_SNAP_MANIFEST_MAX);
-	sb_snap_manifest_write(&b, m);
-	r = sb_buf_error(&b);
-	if (r == 0) {
-		sb_digest_of(s->digest, b.data, b.len, id);
+	if (r == 0)
 		r = sb_snap_store_stage(s, id, b.data, b.len);
-	}
 	sb_buf_done(&b);
 	return r;
 }
@@ -335,13 +341,9 @@ int sb_snap_store_put(struct sb_snap_store *s, const struct sb_snap_manifest *m,
 {
 	struct sb_buf b;
 	char name[SB_PACK_NAME];
-	int r;
+	int r = write_out(s, m, &b, id);
 
-	sb_buf_init(&b, SB_SNAP_MANIFEST_MAX);
-	sb_snap_manifest_write(&b, m);
-	r = sb_buf_error(&b);
 	if (r == 0) {
-		sb_digest_of(s->digest, b.data, b.len, id);
 		sb_hex_write(id, SB_SNAP_HASH, name);
 		r = sb_snap_store_write(s->dirs[SB_SNAP_MANIFESTS], name, b.data, b.len, sync);
 	}
