@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,17 +12,15 @@
 #include "base/fd.h"
 #include "os/spawn.h"
 
-#define ARGS 16
 #define LINE_MAX_BYTES (1U << 20)
 
 static int start(const char *const *argv, int out, bool alone, pid_t *ret, struct sb_err *err)
 {
+	sb_autofree const char **all = NULL;
 	sb_autofd int exe = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	const char *all[ARGS + 2] = { "sendbox" };
 	const struct sb_spawn_fd fds[] = { { out, 1 } };
 	struct sb_spawn s = { .path = "/proc/self/exe",
 			      .exe = exe,
-			      .argv = all,
 			      .env = (const char *const *)(uintptr_t)environ,
 			      .fds = fds,
 			      .n_fds = out >= 0 ? 1 : 0,
@@ -29,10 +28,17 @@ static int start(const char *const *argv, int out, bool alone, pid_t *ret, struc
 			      .outlive_parent = alone };
 	size_t n = 0;
 
-	for (; argv[n] && n < ARGS; n++)
-		all[n + 1] = argv[n];
-	if (argv[n] || exe < 0)
-		return sb_err_set(err, argv[n] ? -E2BIG : -errno, "cannot start sendbox %s", argv[0]);
+	if (exe < 0)
+		return sb_err_set(err, -errno, "cannot start sendbox %s: /proc/self/exe: %s", argv[0],
+				  strerror(errno));
+	while (argv[n])
+		n++;
+	all = calloc(n + 2, sizeof(*all));
+	if (!all)
+		return sb_err_set(err, -ENOMEM, "cannot start sendbox %s: out of memory", argv[0]);
+	all[0] = "sendbox";
+	memcpy(all + 1, argv, n * sizeof(*all));
+	s.argv = all;
 	return sb_spawn_start(&s, ret, NULL, err);
 }
 
