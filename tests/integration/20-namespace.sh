@@ -47,7 +47,7 @@ is "no set-id bits on the host's files" "$(sb -m "$work/a:/w:rw" -- sh -c 'cp /b
 	stat -c %a "$work/a/t" | grep -Ec '^[0-7]{3}$')" 1
 if [ "$SB_WHO" = root ]; then
 	sb -- sleep "20.$$" & job=$! # a number that no other test has
-	for _ in $(seq 100); do pid=$(pgrep -fx "sleep 20.$$" | head -n 1); [ -n "$pid" ] && break; sleep 0.1; done
+	for _ in $(seq 1200); do pid=$(pgrep -fx "sleep 20.$$" | head -n 1); [ -n "$pid" ] && break; sleep 0.1; done
 	like "no process of the session is root on the host" "$(awk '/^Uid/ { print $2 }' "/proc/$pid/status")" '^1[89][0-9]{8}$|^2[01][0-9]{8}$'
 	kill "$(processes | awk '$2 == "sendbox" { print $1 }')"; wait $job 2>/dev/null
 	install -d -m 700 "$work/secret"; echo s >"$work/secret/f"; chmod 600 "$work/secret/f"

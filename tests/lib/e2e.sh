@@ -98,7 +98,7 @@ processes() {
 }
 # processes_left: what of them is still there when nothing goes any more
 processes_left() {
-	for _ in $(seq 100); do [ -z "$(processes)" ] && return; sleep 0.2; done
+	for _ in $(seq 600); do [ -z "$(processes)" ] && return; sleep 0.2; done
 	processes
 }
 # cli_of LEADER: the sendbox process that LEADER is or has started; not what that one has forked

@@ -41,7 +41,7 @@ world_bg() { # CMD...: a server of the world
 	world_pids="$world_pids $!"
 }
 wait_for() { # FILE
-	for _ in $(seq 100); do [ -e "$1" ] && return 0; sleep 0.1; done
+	for _ in $(seq 1200); do [ -e "$1" ] && return 0; sleep 0.1; done
 	echo "Bail out! $1 did not appear"; cat "$world/log"; exit 1
 }
 wait_port() { # NS PORT
