@@ -93,7 +93,7 @@ class Pty:
         self.shown += got
         return bool(got)
 
-    def until(self, pattern, limit=60):
+    def until(self, pattern, limit=120):
         end = time.monotonic() + limit
         while time.monotonic() < end:
             m = re.compile(pattern, re.S).search(self.shown, self.seen)
@@ -125,7 +125,7 @@ class Pty:
                 if text.strip() in self.shown[start:] or not self.read(0.05):
                     return
 
-    def end(self, limit=60):
+    def end(self, limit=120):
         end = time.monotonic() + limit
         while time.monotonic() < end and self.read():
             continue
@@ -160,7 +160,7 @@ def background(argv):
                             stderr=subprocess.PIPE, text=True, start_new_session=True)
 
 
-def questions(cmd, n=1, limit=30):
+def questions(cmd, n=1, limit=120):
     """Wait until @n questions are open."""
     end = time.monotonic() + limit
     while time.monotonic() < end:
