@@ -414,6 +414,7 @@ static void use_cache(const struct cap *c, struct cap_dir *d, uint64_t at)
 		struct cap_entry *e = &d->v[i];
 		int k = sb_snap_name_cmp((const uint8_t *)e->name, e->name_len, name, s.name_len);
 
+		e->old = k == 0;
 		if (k == 0)
 			compare(c, e, &s);
 		if (k <= 0)
@@ -587,7 +588,7 @@ static int worker_ready(struct cap_worker *w)
 {
 	if (!w->data) {
 		w->data = malloc(CAP_DATA);
-		sb_buf_init(&w->tree, SB_SNAP_TREE_CAP);
+		sb_buf_init(&w->tree, w->cap->conf->max_tree ? w->cap->conf->max_tree : SB_SNAP_TREE_CAP);
 		sb_buf_init(&w->record, UINT32_MAX);
 	}
 	if (!w->digest && sb_digest_new(&w->digest) < 0)

@@ -36,6 +36,22 @@ static int room_for(struct cap_worker *w, size_t len)
 	return (uint64_t)fs.f_bavail < (SB_MIN((uint64_t)fs.f_blocks * block / 20, FLOOR_MAX) + len) / block ? -ENOSPC : 0;
 }
 
+/* An object that fits no block: a folder of very many names. */
+static int put_big(struct cap_worker *w, const void *p, size_t len, const uint8_t hash[SB_SNAP_HASH])
+{
+	struct sb_pack_big out;
+	int r = sb_pack_big_start(sb_snap_store_dir(w->cap->store, SB_SNAP_PACKS), &out);
+
+	if (r == 0)
+		r = sb_pack_big_add(&out, p, len);
+	if (r == 0)
+		r = sb_pack_big_end(&out, hash, w->digest);
+	else
+		sb_pack_big_drop(&out);
+	w->big += r == 0;
+	return r;
+}
+
 int cap_put(struct cap_worker *w, const void *p, size_t len, uint8_t hash[SB_SNAP_HASH])
 {
 	int r;
@@ -49,7 +65,8 @@ int cap_put(struct cap_worker *w, const void *p, size_t len, uint8_t hash[SB_SNA
 		if (r == 1 && room_for(w, len) < 0)
 			return -ENOSPC;
 		if (r == 1)
-			return sb_packer_add(w->cap->packer, &w->block, hash, p, len);
+			return len >= SB_PACK_BIG ? put_big(w, p, len, hash)
+						  : sb_packer_add(w->cap->packer, &w->block, hash, p, len);
 	}
 	return r < 0 ? r : 0;
 }
@@ -298,8 +315,11 @@ static int sink_end(struct sink *s, uint8_t hash[SB_SNAP_HASH])
 		r = sb_packer_claim(s->w->cap->packer, hash);
 	else if (r == 1)
 		r = 0;
-	if (r == 1)
-		return sb_pack_big_end(&s->out, hash, s->w->digest);
+	if (r == 1) {
+		r = sb_pack_big_end(&s->out, hash, s->w->digest);
+		s->w->big += r == 0;
+		return r;
+	}
 	sb_pack_big_drop(&s->out);
 	return r;
 }

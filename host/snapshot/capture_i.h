@@ -30,6 +30,7 @@ struct cap_entry {
 	bool rest;  /* a folder of which all but guarded names are left out */
 	bool sparse;
 	bool again; /* looked different while it was read: never believed from the cache */
+	bool old;   /* the last capture listed it, too */
 	bool known; /* the hash is from the cache */
 	bool same;  /* as it is in the cache, to the last bit */
 	uint8_t hash[SB_SNAP_HASH];
@@ -73,6 +74,7 @@ struct cap_worker {
 	uint64_t read_files;
 	uint64_t unreadable;
 	uint64_t changed;
+	uint64_t big; /* objects with packs of their own */
 	size_t unchecked; /* bytes that may be written before the disk's room is looked at */
 	struct cap_link *links;
 	size_t n_links;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "capture_i.h"
+#include "core/guarded.h"
 #include "store/snap_unsynced.h"
 
 static bool keeps_stat(const struct cap_entry *e)
@@ -33,16 +34,33 @@ static struct sb_snap_entry entry_of(const struct cap_entry *e)
 	return s;
 }
 
-static int write_tree(struct cap_worker *w, struct cap_dir *d, uint8_t hash[SB_SNAP_HASH])
+/* What is listed of the shared folder itself when not everything fits. */
+enum part { ALL = 0, KNOWN, FOLDERS, GUARDED, PARTS };
+
+/* Only of the shared folder: the name is the path. */
+static bool in_part(const struct cap_entry *e, enum part part)
+{
+	return part == ALL || (part == KNOWN && e->old) || (part <= FOLDERS && e->kind == SB_SNAP_DIR) ||
+	       sb_guarded(e->name) != SB_GUARDED_NO || sb_guarded_above(e->name) != SB_GUARDED_NO ||
+	       sb_guarded_link(e->name) != SB_GUARDED_NO || sb_guarded_bare(e->name);
+}
+
+/* Return: 0; -EFBIG: it does not fit; -errno. */
+static int list_tree(struct cap_worker *w, struct cap_dir *d, enum part part)
 {
 	char target[SB_SNAP_TARGET_MAX + 1];
 
 	w->tree.len = 0;
 	w->tree.error = 0;
 	sb_snap_tree_start(&w->tree);
-	for (uint32_t i = 0; i < d->n; i++) {
+	for (uint32_t i = 0; i < d->n && !sb_buf_error(&w->tree); i++) {
+		const size_t len = w->tree.len;
 		struct sb_snap_entry s = entry_of(&d->v[i]);
 
+		if (!in_part(&d->v[i], part)) {
+			d->v[i].kind = SB_SNAP_NONE;
+			continue;
+		}
 		if (s.kind == SB_SNAP_LINK) {
 			ssize_t n = readlinkat(d->fd, d->v[i].name, target, sizeof(target));
 
@@ -61,10 +79,29 @@ static int write_tree(struct cap_worker *w, struct cap_dir *d, uint8_t hash[SB_S
 		}
 		if (s.kind != SB_SNAP_NONE)
 			sb_snap_tree_add(&w->tree, &s);
+		if (part == GUARDED && sb_buf_error(&w->tree) == -EFBIG) { /* the last resort: the first ones */
+			w->tree.len = len;
+			w->tree.error = 0;
+			break;
+		}
 	}
-	if (sb_buf_error(&w->tree))
-		return sb_buf_error(&w->tree);
-	return cap_put(w, w->tree.data, w->tree.len, hash);
+	return sb_buf_error(&w->tree);
+}
+
+/* A folder that does not fit is one entry of its parent, which may hold anything. The shared folder itself has
+ * no parent: of it is listed what was there before, and folders and guarded names; one thing more is unreadable. */
+static int write_tree(struct cap_worker *w, struct cap_dir *d, struct cap_entry *e)
+{
+	int r = list_tree(w, d, ALL);
+
+	if (r == -EFBIG && d->parent) {
+		cap_opaque(w, e, SB_SNAP_DEEP);
+		return 0;
+	}
+	w->unreadable += r == -EFBIG;
+	for (enum part part = KNOWN; r == -EFBIG && part < PARTS; part++)
+		r = list_tree(w, d, part);
+	return r < 0 ? r : cap_put(w, w->tree.data, w->tree.len, e->hash);
 }
 
 static int write_record(struct cap_worker *w, struct cap_dir *d, const struct cap_entry *e,
@@ -126,15 +163,13 @@ static int note_link(struct cap_worker *w, const struct cap_dir *d, const struct
 	return 0;
 }
 
-int cap_folder(struct cap_worker *w, struct cap_dir *d, struct cap_entry *e)
+static int count(struct cap_worker *w, const struct cap_dir *d)
 {
-	bool same = d->old_hash && d->old_n == d->n;
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0 && i < d->n; i++) {
 		const struct cap_entry *v = &d->v[i];
 
-		same = same && v->same;
 		w->counts.files += v->kind == SB_SNAP_FILE;
 		w->counts.links += v->kind == SB_SNAP_LINK;
 		w->counts.others += v->kind == SB_SNAP_OTHER;
@@ -145,10 +180,23 @@ int cap_folder(struct cap_worker *w, struct cap_dir *d, struct cap_entry *e)
 			r = note_link(w, d, v);
 	}
 	w->counts.dirs++;
-	if (r == 0 && same)
+	return r;
+}
+
+int cap_folder(struct cap_worker *w, struct cap_dir *d, struct cap_entry *e)
+{
+	bool same = d->old_hash && d->old_n == d->n;
+	int r = 0;
+
+	for (uint32_t i = 0; same && i < d->n; i++)
+		same = d->v[i].same;
+	if (same)
 		memcpy(e->hash, d->old_hash, SB_SNAP_HASH);
-	else if (r == 0)
-		r = write_tree(w, d, e->hash);
+	else
+		r = write_tree(w, d, e);
+	if (r < 0 || e->kind != SB_SNAP_DIR)
+		return r;
+	r = count(w, d);
 	/* what the parent's record said of this folder is true as a whole, or not at all */
 	e->same = e->same && same;
 	if (r == 0)
@@ -243,6 +291,7 @@ static void add_counts(const struct cap *c, struct snap_captured *ret)
 		ret->read_files += w->read_files;
 		ret->unreadable += w->unreadable;
 		ret->changed += w->changed;
+		ret->new_objects += w->big;
 	}
 }
 
@@ -270,9 +319,9 @@ int cap_end(struct cap *c, struct snap_captured *ret, uint64_t time_ns)
 	sb_buf_init(&groups, SB_SNAP_MANIFEST_MAX / 2);
 	add_counts(c, ret);
 	r = conf->stage ? 0 : sb_packer_end(c->packer, d, conf->sync, &n, &ret->new_bytes);
-	ret->new_objects = n;
+	ret->new_objects += n;
 	if (r == 0 && conf->sync && !conf->stage)
-		r = settle(c, n > 0);
+		r = settle(c, ret->new_objects > 0);
 	m->time_ns = time_ns;
 	m->role = (uint8_t)conf->role;
 	m->path = (struct sb_snap_bytes){ (const uint8_t *)conf->tree->path, strlen(conf->tree->path) };
@@ -292,7 +341,7 @@ int cap_end(struct cap *c, struct snap_captured *ret, uint64_t time_ns)
 	if (r == 0 && !conf->stage)
 		r = sb_snap_cachew_end(c->cachew, conf->tree->key, ret->id, (uint64_t)c->dev,
 				       c->root.child_at, (int64_t)time_ns);
-	if (n > 0)
+	if (ret->new_objects > 0)
 		sb_snap_store_reload(c->store);
 	sb_buf_done(&groups);
 	free(m);

@@ -36,6 +36,7 @@ struct snap_capture {
 	bool sync;
 	bool no_cache; /* read everything */
 	uint32_t max_extents; /* of one sparse file; 0: SB_SNAP_EXTENTS_MAX */
+	uint32_t max_tree; /* bytes of one folder's list; 0: SB_SNAP_TREE_CAP */
 	bool stage;    /* nothing is written: folders in memory, contents as hashes; for a comparison */
 };
 struct snap_captured {

@@ -76,6 +76,6 @@ SB_MUST_CHECK int sb_snap_store_list(struct sb_snap_store *s, uint8_t (**ret)[SB
 /* Put @len bytes in place of @name, by a temporary file and a rename. */
 SB_MUST_CHECK int sb_snap_store_write(int dir, const char *name, const void *p, size_t len, bool sync);
 
-#define SB_SNAP_TREE_CAP (512U << 20) /* bytes of one folder: five million names */
+#define SB_SNAP_TREE_CAP (64U << 20) /* bytes of one folder: 700 000 files; each level of a comparison holds one */
 
 #endif

@@ -204,6 +204,132 @@ TEST(splinters)
 	clear(dir);
 }
 
+/* --- folders of very many names --- */
+
+struct there {
+	char dir[64];
+	int store;
+	int at;
+	struct snap_tree tree;
+};
+
+static void there_begin(struct there *t)
+{
+	sb_autofd int top = -1;
+
+	*t = (struct there){ .dir = "/tmp/snap-test.XXXXXX" };
+	top = mkdtemp(t->dir) ? open(t->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	REQUIRE(top >= 0 && mkdirat(top, "s", 0700) == 0 && mkdirat(top, "t", 0755) == 0);
+	t->store = openat(top, "s", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	t->at = openat(top, "t", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	REQUIRE(t->store >= 0 && t->at >= 0);
+	snap_tree_init(&t->tree, t->at, "/x");
+}
+
+static void there_end(struct there *t)
+{
+	sb_fd_close(&t->store);
+	sb_fd_close(&t->at);
+	clear(t->dir);
+}
+
+/* @n links with the longest targets that there are, near enough. */
+static int long_links(int dir, const char *prefix, int n)
+{
+	char target[4001];
+	char name[32];
+	int r = 0;
+
+	memset(target, 'x', sizeof(target) - 1);
+	target[sizeof(target) - 1] = '\0';
+	for (int i = 0; r == 0 && i < n; i++) {
+		(void)snprintf(name, sizeof(name), "%s%04d", prefix, i);
+		r = symlinkat(target, dir, name);
+	}
+	return r;
+}
+
+/* A capture with a store of its own, and what one of @path is in it, read back. Return: the capture's. */
+static int capture_of(const struct there *t, struct snap_capture c, struct snap_captured *got, const char *path,
+		      struct sb_snap_entry *e)
+{
+	struct sb_snap_store *s = NULL;
+	struct snap_loaded l = { 0 };
+	struct sb_err err = { 0 };
+	int r = sb_snap_store_open(t->store, false, &s, &err);
+
+	c.store = s;
+	c.tree = &t->tree;
+	c.label = "";
+	c.role = SB_SNAP_ROLE_MANUAL;
+	if (r == 0)
+		r = snap_capture(&c, got, &err);
+	if (r == 0)
+		r = snap_load(s, got->id, &l, &err);
+	if (r == 0 && snap_lookup(s, &l.m, path, e) < 0)
+		*e = (struct sb_snap_entry){ 0 };
+	snap_loaded_done(&l);
+	(void)sb_snap_store_free(s);
+	if (r < 0)
+		(void)fprintf(stderr, "# %s\n", err.text);
+	return r;
+}
+
+TEST(a_long_list)
+{
+	sb_autofree char *text = NULL;
+	struct snap_captured got;
+	struct sb_snap_entry e;
+	struct there t;
+	sb_autofd int src = -1;
+
+	there_begin(&t);
+	REQUIRE(mkdirat(t.at, "src", 0755) == 0);
+	src = openat(t.at, "src", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	REQUIRE(src >= 0 && long_links(src, "l", 2600) == 0); /* more than a block holds */
+	for (int i = 0; i < 2; i++) { /* then the root, too, and nothing else is new */
+		CHECK_EQ(capture_of(&t, (struct snap_capture){ 0 }, &got, i ? "m2599" : "src/l2599", &e), 0);
+		CHECK(e.kind == SB_SNAP_LINK);
+		CHECK_EQ(got.counts.links, i ? 5200 : 2600);
+		REQUIRE(i == 1 || long_links(t.at, "m", 2600) == 0);
+	}
+	CHECK_EQ(verify(t.store, &text), 0);
+	there_end(&t);
+}
+
+/* The shared folder is never left out as a whole; others are, and are seen. */
+TEST(a_list_that_does_not_fit)
+{
+	const struct snap_capture small = { .max_tree = 40000 };
+	sb_autofree char *text = NULL;
+	struct snap_captured got;
+	struct sb_snap_entry e;
+	struct there t;
+	sb_autofd int src = -1;
+
+	there_begin(&t);
+	REQUIRE(mkdirat(t.at, "src", 0755) == 0 && long_links(t.at, "a", 3) == 0);
+	src = openat(t.at, "src", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	CHECK_EQ(capture_of(&t, small, &got, "a0002", &e), 0);
+	CHECK(e.kind == SB_SNAP_LINK);
+	CHECK_EQ(got.unreadable, 0);
+	REQUIRE(src >= 0 && long_links(src, "l", 12) == 0);
+	CHECK_EQ(capture_of(&t, small, &got, "src", &e), 0);
+	CHECK(e.kind == SB_SNAP_OTHER && e.why == SB_SNAP_DEEP);
+	CHECK_EQ(got.unreadable, 1);
+	REQUIRE(long_links(t.at, "b", 12) == 0 && symlinkat("b0000", t.at, "Makefile") == 0);
+	CHECK_EQ(capture_of(&t, small, &got, "Makefile", &e), 0);
+	CHECK(e.kind == SB_SNAP_LINK);
+	CHECK_EQ(got.unreadable, 2);
+	CHECK_EQ(got.counts.links, 4); /* those from before, and what is guarded */
+	CHECK_EQ(capture_of(&t, small, &got, "a0002", &e), 0);
+	CHECK(e.kind == SB_SNAP_LINK);
+	CHECK_EQ(capture_of(&t, small, &got, "b0000", &e), 0);
+	CHECK(e.kind == SB_SNAP_NONE);
+	CHECK_EQ(verify(t.store, &text), 0);
+	there_end(&t);
+}
+
 TEST(text)
 {
 	differ("a\nb\n", "a\nb\n", "");
