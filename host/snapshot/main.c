@@ -223,9 +223,14 @@ static int both(struct run *r, struct snap_loaded *a, struct snap_loaded *b, str
 	}
 	if (k == 0)
 		k = snap_load(r->store, from, a, err);
-	if (k == 0 && memcmp(to, none, sizeof(to)) != 0)
-		k = snap_load(r->store, to, b, err);
-	return k;
+	if (k < 0 || memcmp(to, none, sizeof(to)) == 0)
+		return k;
+	k = snap_load(r->store, to, b, err);
+	if (k != -EBADMSG || !writes(r->a))
+		return k;
+	*err = (struct sb_err){ 0 }; /* a restore does without it, and says so */
+	memcpy(b->id, to, sizeof(to));
+	return 0;
 }
 
 /* Against what is there now, when there is no second one. */
@@ -373,7 +378,7 @@ static int do_restore(struct run *r, struct sb_err *err)
 	int k = c.going_on == SNAP_GO_START ? both(r, &x, &y, err) : 0;
 
 	c.target = x.id;
-	c.expect = y.bytes ? y.id : NULL;
+	c.expect = snap_is_set(y.id) ? y.id : NULL;
 	if (k == 0 && x.bytes)
 		k = same_rules(a, &x.m, err);
 	if (k == 0)

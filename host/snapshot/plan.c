@@ -7,6 +7,7 @@
  *   e = t, n differs    the user changed it afterwards, the session did not: left alone, told
  *   all three differ    both changed it: a conflict, told, left alone
  *
+ * Where e is damaged, all that differs is put back: what is there now is kept in a snapshot.
  * With --force the last one is put back as well. What the rules leave out is never touched, and a folder
  * that holds something that is left alone stays.
  */
@@ -79,6 +80,15 @@ static void tell_theirs(const struct plan *p, const char *path, bool there)
 					     : "you removed it after the session");
 }
 
+void snap_tell_unknown(struct plan *p, const char *path)
+{
+	if (!p->told_unknown)
+		snap_tell(p->c, "damaged", *path ? path : ".",
+			  "the snapshot after the session cannot be read from here on: what you changed since then is "
+			  "put back, too (see sendbox snapshot verify)");
+	p->told_unknown = true;
+}
+
 /* What the session closed is its own, and so is what it hid there. */
 static bool in_blind(struct plan *p, const struct snap_at *at)
 {
@@ -100,6 +110,10 @@ static enum verdict judge(struct plan *p, const struct snap_at *at)
 
 	if (left_out(n) || left_out(t) || left_out(e))
 		return LEAVE;
+	if (at->unknown) {
+		snap_tell_unknown(p, at->path);
+		return GO;
+	}
 	if (in_blind(p, at))
 		return GO;
 	if (!p->with_expect || alike(n, t) || alike(n, e))

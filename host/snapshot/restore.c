@@ -153,6 +153,7 @@ struct state {
 	struct snap_loaded expect;
 	struct plan plan;
 	bool with_expect;
+	bool lost_expect; /* there was one, and it cannot be read */
 	char leftover[48];
 	struct snap_captured cap;
 	bool staged; /* what is there could not be kept: no journal either */
@@ -348,6 +349,12 @@ static int load_both(struct state *s, struct sb_err *err)
 	s->with_expect = r == 0 && snap_is_set(s->j.expect);
 	if (s->with_expect)
 		r = snap_load(s->c->store, s->j.expect, &s->expect, err);
+	if (s->with_expect && (r == -EBADMSG || r == -ENOENT)) { /* it only tells whose a change is */
+		*err = (struct sb_err){ 0 };
+		s->with_expect = false;
+		s->lost_expect = true;
+		r = 0;
+	}
 	return r;
 }
 
@@ -361,6 +368,8 @@ static int forget(struct state *s, const uint8_t *id)
 
 static int make_plan(struct state *s, struct plan *p, struct sb_err *err)
 {
+	if (s->lost_expect)
+		snap_tell_unknown(p, "");
 	return snap_plan_make(p, &s->now.m, &s->target.m, s->with_expect ? &s->expect.m : NULL, err);
 }
 

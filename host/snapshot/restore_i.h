@@ -37,6 +37,7 @@ struct plan {
 	const struct snap_restore *c;
 	bool resume;   /* half of it was done before */
 	bool with_expect;
+	bool told_unknown;
 	char blind[SB_SNAP_PATH_MAX + 1]; /* a folder that could not be looked into after the session */
 	char whole[SB_SNAP_PATH_MAX + 1]; /* guarded: a folder that comes back with all that was in it */
 	struct snap_guard *guard;
@@ -47,6 +48,8 @@ struct plan {
 	int error;
 };
 void snap_plan_done(struct plan *p);
+/* What the session left cannot be read, from @path on: told, once. */
+void snap_tell_unknown(struct plan *p, const char *path);
 SB_MUST_CHECK struct op *snap_plan_add(struct plan *p, enum op_kind k, const char *path,
 				       const struct sb_snap_entry *e);
 /* @now, @target, @expect (may be NULL): whole snapshots. Return: 0; -errno with the text. */

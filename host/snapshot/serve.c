@@ -84,6 +84,23 @@ static int without(struct snap_capture *c, struct snap_captured *got, struct sna
 	return 0;
 }
 
+/* What is told as taken can be read back. */
+static int check(struct serve *s, const struct snap_captured *got, struct sb_err *err)
+{
+	sb_autofree uint8_t *p = NULL;
+	struct snap_loaded l = { 0 };
+	size_t len = 0;
+	int r = snap_load(s->store, got->id, &l, err);
+
+	if (r == 0) {
+		r = sb_snap_store_get(s->store, sb_snap_store_digest(s->store), got->root, SB_SNAP_TREE_CAP, &p, &len);
+		if (r < 0)
+			(void)sb_err_set(err, r, "the snapshot cannot be read back: %s", strerror(-r));
+	}
+	snap_loaded_done(&l);
+	return r;
+}
+
 static int answer(struct serve *s, const struct snap_request *q, struct snap_msg_done *m,
 		  struct sb_err *err)
 {
@@ -95,6 +112,8 @@ static int answer(struct serve *s, const struct snap_request *q, struct snap_msg
 				  .role = after ? SB_SNAP_ROLE_AFTER : SB_SNAP_ROLE_BEFORE };
 	int r = snap_capture(&c, &got, err);
 
+	if (r == 0)
+		r = check(s, &got, err);
 	if (r < 0 && after && s->have[q->tree])
 		r = without(&c, &got, m, err);
 	if (r < 0)
@@ -138,6 +157,7 @@ int snap_serve(struct sb_snap_store *store, struct snap_tree *trees, size_t n, c
 		}
 		q.label[sizeof(q.label) - 1] = '\0';
 		m.code = answer(s, &q, &m, &e);
+		sb_snap_store_unstage(store);
 		if (e.text[0])
 			(void)snprintf(m.text, sizeof(m.text), "%.511s", e.text);
 		r = put(s, &m, sizeof(m));

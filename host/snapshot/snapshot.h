@@ -85,13 +85,14 @@ struct snap_at {
 	size_t len;
 	const struct sb_snap_entry *v[SNAP_WALK]; /* NULL: not there */
 	const struct side *in; /* the folders that they are in; NULL for the root */
+	bool unknown; /* whether the third one has it: a folder above is damaged there */
 };
 /* The entry @name of the folder that @at is in. Return: false: there is none. */
 bool snap_walk_beside(const struct snap_at *at, size_t side, const char *name, struct sb_snap_entry *ret);
 /* Return: 0: go on; 1: not into this folder; -errno: end. */
 typedef int snap_walk_fn(void *arg, const struct snap_at *at);
 /* Step through up to three folders side by side, in the order of names, folders before what is in
- * them, leaving out what is the same, to the last bit, in the first two.
+ * them, leaving out what is the same, to the last bit, in the first two. Damage of the third one ends nothing.
  * @roots: NULL: not there. Return: 0; -ENAMETOOLONG; -errno with the text. */
 SB_MUST_CHECK int snap_walk(struct sb_snap_store *s, const struct sb_snap_entry *const roots[SNAP_WALK],
 			    snap_walk_fn *fn, void *arg, struct sb_err *err);

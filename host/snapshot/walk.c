@@ -5,6 +5,8 @@
 #include "base/num.h"
 #include "snapshot.h"
 
+#define THIRD 2
+
 struct walk {
 	struct sb_snap_store *store;
 	snap_walk_fn *fn;
@@ -19,6 +21,7 @@ struct side {
 	struct sb_snap_reader r;
 	struct sb_snap_entry e;
 	bool have; /* e is the next one */
+	bool unknown; /* what is in it cannot be read */
 	size_t len;
 };
 
@@ -57,12 +60,28 @@ static int open_side(struct walk *w, const struct sb_snap_entry *e, struct side 
 	return r < 0 ? broken(w, e->hash, r) : next(w, s, e);
 }
 
+/* The third one only helps to tell whose a change is: the walk goes on without it. */
+static int open_third(struct walk *w, const struct sb_snap_entry *e, struct side *s)
+{
+	struct sb_err e_was = w->err ? *w->err : (struct sb_err){ 0 };
+	int r = open_side(w, e, s);
+
+	if (r != -ENOENT && r != -EBADMSG && r != -EFBIG)
+		return r;
+	if (w->err)
+		*w->err = e_was;
+	free(s->bytes);
+	*s = (struct side){ .unknown = true };
+	return 0;
+}
+
 static bool same_two(const struct sb_snap_entry *const v[SNAP_WALK])
 {
 	return v[0] && v[1] && sb_snap_same(v[0], v[1]);
 }
 
-static int visit(struct walk *w, const struct sb_snap_entry *const v[SNAP_WALK], const struct side *in);
+static int visit(struct walk *w, const struct sb_snap_entry *const v[SNAP_WALK], const struct side *in,
+		 bool unknown);
 
 /* The first name of all, and who has it. */
 static bool pick(struct side s[SNAP_WALK], const struct sb_snap_entry *v[SNAP_WALK])
@@ -96,21 +115,22 @@ static int enter(struct walk *w, const struct sb_snap_entry *name)
 	return 0;
 }
 
-static int inside(struct walk *w, const struct sb_snap_entry *const dirs[SNAP_WALK])
+static int inside(struct walk *w, const struct sb_snap_entry *const dirs[SNAP_WALK], bool unknown)
 {
 	struct side s[SNAP_WALK] = { 0 };
 	const struct sb_snap_entry *v[SNAP_WALK];
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < SNAP_WALK; i++)
-		r = open_side(w, dirs[i], &s[i]);
+		r = i == THIRD ? open_third(w, dirs[i], &s[i]) : open_side(w, dirs[i], &s[i]);
+	unknown = unknown || s[THIRD].unknown;
 	while (r == 0 && pick(s, v)) {
 		const size_t len = w->len;
 
 		if (!same_two(v)) {
 			r = enter(w, v[0] ? v[0] : v[1] ? v[1] : v[2]);
 			if (r == 0)
-				r = visit(w, v, s);
+				r = visit(w, v, s, unknown);
 			w->len = len;
 			w->path[len] = '\0';
 		}
@@ -136,9 +156,10 @@ bool snap_walk_beside(const struct snap_at *at, size_t side, const char *name, s
 	return false;
 }
 
-static int visit(struct walk *w, const struct sb_snap_entry *const v[SNAP_WALK], const struct side *in)
+static int visit(struct walk *w, const struct sb_snap_entry *const v[SNAP_WALK], const struct side *in,
+		 bool unknown)
 {
-	const struct snap_at at = { w->path, w->len, { v[0], v[1], v[2] }, in };
+	const struct snap_at at = { w->path, w->len, { v[0], v[1], v[2] }, in, unknown };
 	bool dirs = (v[0] && v[0]->kind == SB_SNAP_DIR) || (v[1] && v[1]->kind == SB_SNAP_DIR);
 	int r = w->fn(w->arg, &at);
 
@@ -147,7 +168,7 @@ static int visit(struct walk *w, const struct sb_snap_entry *const v[SNAP_WALK],
 	if (v[0] && v[1] && v[0]->kind == SB_SNAP_DIR && v[1]->kind == SB_SNAP_DIR &&
 	    memcmp(v[0]->hash, v[1]->hash, SB_SNAP_HASH) == 0)
 		return 0; /* modes and times alone */
-	return inside(w, v); /* as deep as a path is long */
+	return inside(w, v, unknown); /* as deep as a path is long */
 }
 
 int snap_walk(struct sb_snap_store *s, const struct sb_snap_entry *const roots[SNAP_WALK],
@@ -162,7 +183,7 @@ int snap_walk(struct sb_snap_store *s, const struct sb_snap_entry *const roots[S
 	w->fn = fn;
 	w->arg = arg;
 	w->err = err;
-	r = same_two(roots) ? 0 : visit(w, roots, NULL);
+	r = same_two(roots) ? 0 : visit(w, roots, NULL, false);
 	free(w);
 	return r;
 }

@@ -33,13 +33,24 @@ int sb_snap_stage_new(uint64_t cap, struct sb_snap_stage **ret)
 	return 0;
 }
 
+void sb_snap_stage_drop(struct sb_snap_stage *s)
+{
+	(void)pthread_mutex_lock(&s->lock);
+	atomic_store(&s->used, false);
+	for (size_t i = 0; i < s->n_slots; i++)
+		free(s->slots[i]);
+	free(s->slots);
+	s->slots = NULL;
+	s->n_slots = s->n = 0;
+	s->bytes = 0;
+	(void)pthread_mutex_unlock(&s->lock);
+}
+
 struct sb_snap_stage *sb_snap_stage_free(struct sb_snap_stage *s)
 {
 	if (!s)
 		return NULL;
-	for (size_t i = 0; i < s->n_slots; i++)
-		free(s->slots[i]);
-	free(s->slots);
+	sb_snap_stage_drop(s);
 	(void)pthread_mutex_destroy(&s->lock);
 	free(s);
 	return NULL;

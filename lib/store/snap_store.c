@@ -263,7 +263,7 @@ int sb_snap_store_has(struct sb_snap_store *s, const uint8_t *hash)
 	uint64_t at;
 	uint64_t len;
 	int fd;
-	int r = sb_snap_stage_get(s->stage, hash, NULL, NULL) ? 0 : sb_snap_store_find(s, hash, &fd, &at, &len);
+	int r = sb_snap_store_find(s, hash, &fd, &at, &len);
 
 	return r == 0 ? 1 : r == -ENOENT ? 0 : r;
 }
@@ -309,6 +309,11 @@ int sb_snap_store_get(struct sb_snap_store *s, struct sb_digest *d, const uint8_
 int sb_snap_store_stage(struct sb_snap_store *s, const uint8_t *hash, const void *p, size_t len)
 {
 	return sb_snap_stage_add(s->stage, hash, p, len);
+}
+
+void sb_snap_store_unstage(struct sb_snap_store *s)
+{
+	sb_snap_stage_drop(s->stage);
 }
 
 /* --- snapshots --- */

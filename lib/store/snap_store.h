@@ -40,7 +40,7 @@ void sb_snap_store_on_damage(struct sb_snap_store *s, sb_snap_damage_fn *fn, voi
 /* Forget the packs that were loaded; others are there now. */
 void sb_snap_store_reload(struct sb_snap_store *s);
 
-/* Return: 1; 0; -errno. */
+/* Whether it is on the disk: what is staged does not count. Return: 1; 0; -errno. */
 SB_MUST_CHECK int sb_snap_store_has(struct sb_snap_store *s, const uint8_t *hash);
 /* Where an object is. Return: 0; -ENOENT; -errno. */
 SB_MUST_CHECK int sb_snap_store_find(struct sb_snap_store *s, const uint8_t *hash, int *ret_fd,
@@ -54,7 +54,8 @@ SB_MUST_CHECK int sb_snap_store_get(struct sb_snap_store *s, struct sb_digest *d
 
 /*
  * sb_snap_store_stage - keep an object, or a manifest, in memory only: for a comparison when nothing can be
- * written. It is found like others, until the store is freed; SB_SNAP_STAGE_MAX bytes in all.
+ * written. It can be read like others, until it is dropped; it never counts as stored. SB_SNAP_STAGE_MAX
+ * bytes in all.
  * Return: 0; -ENOSPC; -ENOMEM.
  */
 #define SB_SNAP_STAGE_MAX (1ULL << 30)
@@ -62,6 +63,9 @@ SB_MUST_CHECK int sb_snap_store_stage(struct sb_snap_store *s, const uint8_t *ha
 /* A snapshot, staged. @id: set. */
 SB_MUST_CHECK int sb_snap_store_stage_manifest(struct sb_snap_store *s, const struct sb_snap_manifest *m,
 					       uint8_t id[SB_SNAP_HASH]);
+
+/* Forget all that was staged. Nobody uses the store at this moment. */
+void sb_snap_store_unstage(struct sb_snap_store *s);
 
 /* Add a snapshot. @id: set. Return: 0; -errno. */
 SB_MUST_CHECK int sb_snap_store_put(struct sb_snap_store *s, const struct sb_snap_manifest *m, bool sync,

@@ -1,4 +1,5 @@
 /* A restore, and somebody who changes the tree between the look at it and the first step. */
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -108,6 +109,56 @@ static mode_t mode_of(const struct world *w, const char *name)
 	struct stat st;
 
 	return fstatat(w->tree.fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_mode & 07777 : 0;
+}
+
+/* Packs that are not among the @n first ones of @was; removed with @gone. Return: how many there are. */
+static size_t packs(const struct world *w, char was[16][SB_PACK_NAME], size_t n, bool gone)
+{
+	const int at = sb_snap_store_dir(w->store, SB_SNAP_PACKS);
+	DIR *d = fdopendir(openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	size_t more = n;
+	struct dirent *e;
+
+	while (d && (e = readdir(d))) {
+		bool known = e->d_name[0] == '.';
+
+		for (size_t i = 0; i < n; i++)
+			known = known || strcmp(was[i], e->d_name) == 0;
+		if (!known && gone)
+			CHECK_EQ(unlinkat(at, e->d_name, 0), 0);
+		if (!known && more < 16)
+			(void)snprintf(was[more++], SB_PACK_NAME, "%.64s", e->d_name);
+	}
+	(void)closedir(d);
+	return more;
+}
+
+/* The third side is damaged: a restore goes on without it. */
+TEST(without_the_snapshot_after)
+{
+	char was[16][SB_PACK_NAME];
+	struct sb_err err = { 0 };
+	struct world w;
+	sb_autofd int d = -1;
+	sb_autofd int back = -1;
+	char text[16] = "";
+	size_t n;
+
+	REQUIRE(begin(&w) == 0 && mkdirat(w.tree.fd, "d", 0755) == 0);
+	d = openat(w.tree.fd, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	REQUIRE(put(d, "f", "mine", 0644) == 0);
+	REQUIRE(capture(&w, SB_SNAP_ROLE_BEFORE, &w.before) == 0);
+	n = packs(&w, was, 0, false);
+	REQUIRE(put(d, "f", "agent's", 0644) == 0);
+	REQUIRE(capture(&w, SB_SNAP_ROLE_AFTER, &w.after) == 0);
+	CHECK_EQ(packs(&w, was, n, true), n + 1);
+	(void)sb_snap_store_free(w.store);
+	REQUIRE(sb_snap_store_open(w.store_fd, false, &w.store, &err) == 0);
+	CHECK_EQ(restore(&w, false), 1);
+	back = openat(d, "f", O_RDONLY | O_CLOEXEC);
+	CHECK(back >= 0 && read(back, text, sizeof(text) - 1) == 4);
+	CHECK_STR(text, "mine");
+	end(&w);
 }
 
 static void change_mode(struct world *w)

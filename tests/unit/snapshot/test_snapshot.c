@@ -1,4 +1,5 @@
 /* The store of format 1 (tests/data/snapshot-1), byte by byte; texts; guarded names. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -327,6 +328,38 @@ TEST(a_list_that_does_not_fit)
 	CHECK_EQ(capture_of(&t, small, &got, "b0000", &e), 0);
 	CHECK(e.kind == SB_SNAP_NONE);
 	CHECK_EQ(verify(t.store, &text), 0);
+	there_end(&t);
+}
+
+/* What is in memory for a comparison is not in the store: a snapshot that follows holds it. */
+TEST(staged_is_not_stored)
+{
+	struct snap_captured got;
+	struct sb_snap_store *s = NULL;
+	struct snap_capture c = { .label = "", .role = SB_SNAP_ROLE_AFTER, .stage = true };
+	struct snap_loaded l = { 0 };
+	sb_autofree char *text = NULL;
+	struct sb_err err = { 0 };
+	struct there t;
+
+	there_begin(&t);
+	REQUIRE(mkdirat(t.at, "src", 0755) == 0 && symlinkat("x", t.at, "src/l") == 0);
+	REQUIRE(sb_snap_store_open(t.store, false, &s, &err) == 0);
+	c.store = s;
+	c.tree = &t.tree;
+	CHECK_EQ(snap_capture(&c, &got, &err), 0);
+	CHECK_EQ(snap_load(s, got.id, &l, &err), 0);
+	CHECK_EQ(sb_snap_store_has(s, got.root), 0);
+	snap_loaded_done(&l);
+	c.stage = false;
+	CHECK_EQ(snap_capture(&c, &got, &err), 0);
+	CHECK_EQ(verify(t.store, &text), 0); /* by a store of its own */
+	c.stage = true;
+	REQUIRE(symlinkat("x", t.at, "src/m") == 0);
+	CHECK_EQ(snap_capture(&c, &got, &err), 0);
+	sb_snap_store_unstage(s);
+	CHECK_EQ(snap_load(s, got.id, &l, &err), -ENOENT);
+	(void)sb_snap_store_free(s);
 	there_end(&t);
 }
 
