@@ -96,6 +96,7 @@ struct cap {
 	struct cap_task *stack;
 	size_t n_stack;
 	size_t stack_room;
+	size_t link_bytes; /* of names of files that have several */
 	size_t running; /* tasks taken and not ended */
 	bool over;
 	int error;

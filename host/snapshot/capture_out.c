@@ -141,12 +141,33 @@ static int write_record(struct cap_worker *w, struct cap_dir *d, const struct ca
 	return 0;
 }
 
+static size_t groups_max(const struct cap *c)
+{
+	return c->conf->max_groups ? c->conf->max_groups : SB_SNAP_MANIFEST_MAX / 2;
+}
+
+/* Names that will not fit are not collected, either: memory is bounded. */
+static bool link_fits(struct cap *c, size_t len)
+{
+	bool fits;
+
+	(void)pthread_mutex_lock(&c->lock);
+	fits = len < groups_max(c) * 2 - c->link_bytes;
+	c->link_bytes += fits ? len : 0;
+	(void)pthread_mutex_unlock(&c->lock);
+	return fits;
+}
+
 static int note_link(struct cap_worker *w, const struct cap_dir *d, const struct cap_entry *e)
 {
 	char path[SB_SNAP_PATH_MAX + 1];
 
 	if (cap_path(d, e->name, path, sizeof(path)) == 0)
 		return 0; /* beyond what a manifest names: two files */
+	if (!link_fits(w->cap, strlen(path))) {
+		w->unreadable++; /* the same, and told: somebody wanted it so */
+		return 0;
+	}
 	if (w->n_links == w->links_room) {
 		size_t room = SB_MAX(w->links_room * 2, (size_t)64);
 		void *v = realloc(w->links, room * sizeof(*w->links));
@@ -226,9 +247,13 @@ static int by_first(const void *a, const void *b)
 	return strcmp(((const struct group *)a)->v->path, ((const struct group *)b)->v->path);
 }
 
-static int put_groups(struct sb_buf *to, const struct group *g, size_t n)
+/* Those that fit. @left: names of others, which are files of their own. Return: groups; -errno. */
+static int64_t put_groups(struct sb_buf *to, const struct group *g, size_t n, uint64_t *left)
 {
+	uint32_t done = 0;
+
 	for (size_t i = 0; i < n; i++) {
+		const size_t len = to->len;
 		struct sb_snap_bytes *paths = calloc(g[i].n, sizeof(*paths));
 
 		if (!paths)
@@ -238,12 +263,21 @@ static int put_groups(struct sb_buf *to, const struct group *g, size_t n)
 							   strlen(g[i].v[k].path) };
 		sb_snap_group_add(to, paths, g[i].n);
 		free(paths);
+		if (sb_buf_error(to) == -EFBIG) {
+			to->len = len;
+			to->error = 0;
+			*left += g[i].n;
+			continue;
+		}
+		done++;
 	}
-	return sb_buf_error(to);
+	return sb_buf_error(to) ? (int64_t)sb_buf_error(to) : (int64_t)done;
 }
 
-static int make_groups(const struct cap *c, struct sb_buf *to, uint32_t *ret_n)
+static int make_groups(const struct cap *c, struct sb_buf *to, uint32_t *ret_n, uint64_t *left)
 {
+	int64_t r;
+
 	sb_autofree struct cap_link *all = NULL;
 	sb_autofree struct group *g = NULL;
 	size_t n = 0;
@@ -273,8 +307,11 @@ static int make_groups(const struct cap *c, struct sb_buf *to, uint32_t *ret_n)
 	}
 	if (n_groups > 1)
 		qsort(g, n_groups, sizeof(*g), by_first);
-	*ret_n = (uint32_t)n_groups;
-	return put_groups(to, g, n_groups);
+	r = put_groups(to, g, n_groups, left);
+	if (r < 0)
+		return (int)r;
+	*ret_n = (uint32_t)r;
+	return 0;
 }
 
 static void add_counts(const struct cap *c, struct snap_captured *ret)
@@ -316,7 +353,7 @@ int cap_end(struct cap *c, struct snap_captured *ret, uint64_t time_ns)
 
 	if (!m)
 		return -ENOMEM;
-	sb_buf_init(&groups, SB_SNAP_MANIFEST_MAX / 2);
+	sb_buf_init(&groups, groups_max(c));
 	add_counts(c, ret);
 	r = conf->stage ? 0 : sb_packer_end(c->packer, d, conf->sync, &n, &ret->new_bytes);
 	ret->new_objects += n;
@@ -332,7 +369,7 @@ int cap_end(struct cap *c, struct snap_captured *ret, uint64_t time_ns)
 		m->excludes[m->n_excludes++] = (struct sb_snap_bytes){
 			(const uint8_t *)conf->rules->patterns[i], strlen(conf->rules->patterns[i]) };
 	if (r == 0)
-		r = make_groups(c, &groups, &m->n_groups);
+		r = make_groups(c, &groups, &m->n_groups, &ret->unreadable);
 	m->groups = (struct sb_snap_bytes){ groups.data, groups.len };
 	if (r == 0)
 		r = conf->stage ? sb_snap_store_stage_manifest(c->store, m, ret->id)

@@ -37,6 +37,7 @@ struct snap_capture {
 	bool no_cache; /* read everything */
 	uint32_t max_extents; /* of one sparse file; 0: SB_SNAP_EXTENTS_MAX */
 	uint32_t max_tree; /* bytes of one folder's list; 0: SB_SNAP_TREE_CAP */
+	uint32_t max_groups; /* bytes of names of linked files; 0: half a manifest */
 	bool stage;    /* nothing is written: folders in memory, contents as hashes; for a comparison */
 };
 struct snap_captured {
@@ -46,7 +47,8 @@ struct snap_captured {
 	uint64_t new_bytes;
 	uint64_t new_objects;
 	uint64_t read_files;  /* those that the cache did not spare */
-	uint64_t unreadable;  /* entries that are listed only, because they or what is in them cannot be read */
+	uint64_t unreadable;  /* entries that are listed only, because they or what is in them cannot be read; and
+			      * names of one file that are kept as files of their own, because there are too many */
 	uint64_t changed; /* while they were read, several times over */
 };
 SB_MUST_CHECK int snap_capture(const struct snap_capture *c, struct snap_captured *ret,

@@ -363,6 +363,38 @@ TEST(staged_is_not_stored)
 	there_end(&t);
 }
 
+/* Links that a manifest has no room for are files of their own, and counted. */
+TEST(too_many_linked)
+{
+	const struct snap_capture small = { .max_groups = 200 };
+	sb_autofree char *text = NULL;
+	struct snap_captured got;
+	struct sb_snap_entry e;
+	struct there t;
+	char name[32];
+	char other[32];
+
+	there_begin(&t);
+	for (int i = 0; i < 60; i++) {
+		(void)snprintf(name, sizeof(name), "file%02d", i / 2);
+		if (i % 2 == 0) {
+			sb_autofd int fd = openat(t.at, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+			REQUIRE(fd >= 0);
+		} else {
+			(void)snprintf(other, sizeof(other), "file%02d-too", i / 2);
+			REQUIRE(linkat(t.at, name, t.at, other, 0) == 0);
+		}
+	}
+	CHECK_EQ(capture_of(&t, (struct snap_capture){ 0 }, &got, "file29-too", &e), 0);
+	CHECK_EQ(got.unreadable, 0);
+	CHECK_EQ(capture_of(&t, small, &got, "file29-too", &e), 0);
+	CHECK(e.kind == SB_SNAP_FILE);
+	CHECK(got.unreadable > 30 && got.unreadable < 60);
+	CHECK_EQ(verify(t.store, &text), 0);
+	there_end(&t);
+}
+
 TEST(text)
 {
 	differ("a\nb\n", "a\nb\n", "");
