@@ -113,6 +113,25 @@ int snaps_run(const struct cli_dirs *d, const struct snaps_call *c, pid_t *ret_p
 	return status_of(pid, err);
 }
 
+/* A folder of the caller's that a session closed is opened: that is what the snapshots are for. */
+static int open_tree(const char *real)
+{
+	const int flags = O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+	int fd = open(real, O_RDONLY | flags);
+	sb_autofd int closed = fd < 0 && errno == EACCES ? open(real, O_PATH | flags) : -1;
+	char path[40];
+	struct stat st;
+
+	if (closed < 0)
+		return fd;
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", closed);
+	if (fstat(closed, &st) < 0 || chmod(path, (st.st_mode & 07777) | 0700) < 0) {
+		errno = EACCES;
+		return -1;
+	}
+	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
 int snaps_tree(const struct cli_dirs *d, const char *path, char *real, struct sb_err *err)
 {
 	const char *const own[] = { d->d.config, d->d.state, d->d.cache, d->d.run };
@@ -124,7 +143,7 @@ int snaps_tree(const struct cli_dirs *d, const char *path, char *real, struct sb
 		if (sb_path_within(own[i], real) || sb_path_within(real, own[i]))
 			return sb_err_set(err, -EINVAL, "\"%.200s\" holds or lies in sendbox's own state (%.200s): "
 					  "take a subfolder", real, own[i]);
-	fd = open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	fd = open_tree(real);
 	return fd < 0 ? sb_err_set(err, -errno, "\"%.300s\": %s", real, strerror(errno)) : fd;
 }
 

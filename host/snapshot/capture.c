@@ -679,6 +679,18 @@ static size_t processors(void)
 	return SB_MIN(SB_MAX((size_t)CPU_COUNT(&set), (size_t)1), (size_t)CAP_WORKERS);
 }
 
+/* The shared folder itself was closed to its owner: it is opened by the descriptor from before, for the review
+ * and an undo are worth more than the mode, which is told as it is then. */
+static void open_root(int fd, struct stat *st)
+{
+	int probe = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const bool closed = probe < 0 && errno == EACCES;
+
+	sb_fd_close(&probe);
+	if (closed && fchmod(fd, (st->st_mode & 07777) | 0700) == 0)
+		(void)fstat(fd, st);
+}
+
 static int start(struct cap *c, struct cap_dir **root)
 {
 	const struct snap_tree *tree = c->conf->tree;
@@ -687,6 +699,8 @@ static int start(struct cap *c, struct cap_dir **root)
 
 	if (fstat(tree->fd, &st) < 0)
 		return -errno;
+	if ((st.st_mode & 0500) != 0500)
+		open_root(tree->fd, &st);
 	c->dev = st.st_dev;
 	cap_stat(&c->root, &st);
 	c->root.kind = SB_SNAP_DIR;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -393,6 +394,44 @@ TEST(too_many_linked)
 	CHECK(got.unreadable > 30 && got.unreadable < 60);
 	CHECK_EQ(verify(t.store, &text), 0);
 	there_end(&t);
+}
+
+/* As an ordinary user, by a descriptor from before. Return: 0 when the link in it was seen. */
+static int as_somebody(const struct there *t)
+{
+	struct snap_captured got;
+	struct sb_snap_entry e;
+	int status = -1;
+	pid_t pid;
+
+	if (geteuid() == 0)
+		CHECK(fchown(t->store, 65534, 65534) == 0 && fchown(t->at, 65534, 65534) == 0);
+	pid = fork();
+	if (pid == 0) {
+		if (geteuid() == 0 && (setgid(65534) < 0 || setuid(65534) < 0))
+			_exit(2);
+		_exit(capture_of(t, (struct snap_capture){ 0 }, &got, "l", &e) == 0 && e.kind == SB_SNAP_LINK ? 0 : 1);
+	}
+	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
+	return status;
+}
+
+TEST(a_closed_root)
+{
+	static const mode_t modes[] = { 0755, 0500, 0, 0311, 0300, 0400, 0111, 0600 };
+
+	for (size_t i = 0; i < SB_ARRAY_LEN(modes); i++) {
+		const mode_t want = (modes[i] & 0500) == 0500 ? modes[i] : modes[i] | 0700;
+		struct stat st;
+		struct there t;
+
+		there_begin(&t);
+		REQUIRE(symlinkat("x", t.at, "l") == 0 && fchmod(t.at, modes[i]) == 0);
+		if (as_somebody(&t) != 0)
+			t_fail(__FILE__, __LINE__, "mode %o", (unsigned int)modes[i]);
+		CHECK(fstat(t.at, &st) == 0 && (st.st_mode & 07777) == want);
+		there_end(&t);
+	}
 }
 
 TEST(text)
