@@ -365,6 +365,14 @@ static int look(struct cap_worker *w, struct cap_dir *d, struct cap_entry *e)
 	return 0;
 }
 
+static int64_t believed(const struct cap *c)
+{
+	const int64_t old = sb_snap_cache_before(c->old);
+	const uint64_t since = c->conf->since_ns;
+
+	return since != 0 && since < INT64_MAX ? SB_MIN(old, (int64_t)since) : old;
+}
+
 /* Take from the cache what is true of @e still. */
 static void compare(const struct cap *c, struct cap_entry *e, const struct sb_snap_seen *s)
 {
@@ -383,7 +391,7 @@ static void compare(const struct cap *c, struct cap_entry *e, const struct sb_sn
 		return;
 	if (e->kind != SB_SNAP_DIR && e->size != s->size)
 		return;
-	if ((s->flags & SB_SNAP_SEEN_AGAIN) || e->ctime_ns >= sb_snap_cache_before(c->old) - SLACK_NS)
+	if ((s->flags & SB_SNAP_SEEN_AGAIN) || e->ctime_ns >= believed(c) - SLACK_NS)
 		return;
 	if (s->flags & SB_SNAP_SEEN_XATTRS) {
 		e->xattrs = malloc(SB_SNAP_HASH);

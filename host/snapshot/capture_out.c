@@ -374,6 +374,7 @@ int cap_end(struct cap *c, struct snap_captured *ret, uint64_t time_ns)
 	if (r == 0)
 		r = conf->stage ? sb_snap_store_stage_manifest(c->store, m, ret->id)
 				: sb_snap_store_put(c->store, m, conf->sync, ret->id);
+	ret->time_ns = time_ns;
 	memcpy(ret->root, c->root.hash, SB_SNAP_HASH);
 	if (r == 0 && !conf->stage)
 		r = sb_snap_cachew_end(c->cachew, conf->tree->key, ret->id, (uint64_t)c->dev,

@@ -234,11 +234,12 @@ static int both(struct run *r, struct snap_loaded *a, struct snap_loaded *b, str
 }
 
 /* Against what is there now, when there is no second one. */
-static int now(struct run *r, struct snap_loaded *b, struct sb_err *err)
+static int now(struct run *r, uint64_t since_ns, struct snap_loaded *b, struct sb_err *err)
 {
 	struct snap_captured got;
 	struct snap_capture c = { .store = r->store, .tree = &r->tree, .rules = &r->a->rules,
-				  .label = "for a comparison", .role = SB_SNAP_ROLE_UNDO };
+				  .label = "for a comparison", .role = SB_SNAP_ROLE_UNDO,
+				  .since_ns = since_ns };
 	int k;
 
 	if (r->a->n_paths == 0)
@@ -300,7 +301,7 @@ static int do_diff(struct run *r, struct sb_err *err)
 	if (k == 0)
 		k = known(r, &x, &y, err);
 	if (k == 0 && !y.bytes)
-		k = now(r, &y, err);
+		k = now(r, x.m.time_ns, &y, err);
 	if (k == 0)
 		k = snap_diff(&c, &x.m, &y.m, &n, err);
 	if (k == 0 && !a->json && !a->names)

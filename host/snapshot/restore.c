@@ -165,7 +165,7 @@ static int capture_now(struct state *s, struct sb_err *err)
 	char label[SB_SNAP_LABEL_MAX];
 	struct snap_capture cap = { .store = s->c->store, .tree = s->c->tree, .rules = s->c->rules,
 				    .label = label, .role = SB_SNAP_ROLE_UNDO, .leftover = s->leftover,
-				    .sync = !s->c->dry };
+				    .sync = !s->c->dry, .since_ns = s->target.m.time_ns };
 	int r;
 
 	sb_hex_write(s->j.target, SB_SNAP_HASH, hex);

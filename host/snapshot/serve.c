@@ -19,6 +19,7 @@ struct serve {
 	size_t told;
 	uint8_t before[SNAP_TREES_MAX][SB_SNAP_HASH];
 	uint8_t root[SNAP_TREES_MAX][SB_SNAP_HASH];
+	uint64_t since[SNAP_TREES_MAX]; /* when they were taken */
 	bool have[SNAP_TREES_MAX];
 };
 
@@ -107,7 +108,7 @@ static int answer(struct serve *s, const struct snap_request *q, struct snap_msg
 	const bool after = q->op == SNAP_OP_AFTER;
 	struct snap_captured got;
 	struct snap_capture c = { .store = s->store, .tree = &s->trees[q->tree], .rules = s->rules,
-				  .label = q->label,
+				  .label = q->label, .since_ns = after ? s->since[q->tree] : 0,
 				  .sync = !after, /* what an undo needs is on the disk before the command runs */
 				  .role = after ? SB_SNAP_ROLE_AFTER : SB_SNAP_ROLE_BEFORE };
 	int r = snap_capture(&c, &got, err);
@@ -126,6 +127,7 @@ static int answer(struct serve *s, const struct snap_request *q, struct snap_msg
 	if (!after) {
 		memcpy(s->before[q->tree], got.id, SB_SNAP_HASH);
 		memcpy(s->root[q->tree], got.root, SB_SNAP_HASH);
+		s->since[q->tree] = got.time_ns;
 		s->have[q->tree] = true;
 		return 0;
 	}

@@ -35,6 +35,9 @@ struct snap_capture {
 	const char *leftover; /* names that begin so are removed instead: of a restore; NULL = none */
 	bool sync;
 	bool no_cache; /* read everything */
+	/* Nothing that changed since then is believed from the cache (ns since 1970, 0: no such time): what a session
+	 * maps it may write without another change of times. */
+	uint64_t since_ns;
 	uint32_t max_extents; /* of one sparse file; 0: SB_SNAP_EXTENTS_MAX */
 	uint32_t max_tree; /* bytes of one folder's list; 0: SB_SNAP_TREE_CAP */
 	uint32_t max_groups; /* bytes of names of linked files; 0: half a manifest */
@@ -46,6 +49,7 @@ struct snap_captured {
 	struct sb_snap_counts counts;
 	uint64_t new_bytes;
 	uint64_t new_objects;
+	uint64_t time_ns; /* of its beginning */
 	uint64_t read_files;  /* those that the cache did not spare */
 	uint64_t unreadable;  /* entries that are listed only, because they or what is in them cannot be read; and
 			      * names of one file that are kept as files of their own, because there are too many */

@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -432,6 +434,43 @@ TEST(a_closed_root)
 		CHECK(fstat(t.at, &st) == 0 && (st.st_mode & 07777) == want);
 		there_end(&t);
 	}
+}
+
+/*
+ * A page that was written once is written again through its mapping, and no time changes (on file systems that do
+ * not write it back in between, as here): the cache of a capture in between is not believed by the session's own.
+ */
+TEST(a_mapping_hides_nothing)
+{
+	struct snap_captured before;
+	struct snap_captured got;
+	struct sb_snap_entry a;
+	struct sb_snap_entry e;
+	const struct timespec slack = { .tv_nsec = 60000000 };
+	sb_autofd int fd = -1;
+	struct there t;
+	char *p;
+
+	there_begin(&t);
+	fd = openat(t.at, "f", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	REQUIRE(fd >= 0 && write(fd, "good", 4) == 4);
+	p = mmap(NULL, 4, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	REQUIRE(p != MAP_FAILED);
+	CHECK_EQ(capture_of(&t, (struct snap_capture){ 0 }, &before, "f", &a), 0);
+	(void)nanosleep(&slack, NULL);
+	p[3] = 'D';
+	(void)nanosleep(&slack, NULL);
+	CHECK_EQ(capture_of(&t, (struct snap_capture){ 0 }, &got, "f", &a), 0); /* somebody's */
+	CHECK_EQ(got.read_files, 1);
+	(void)nanosleep(&slack, NULL);
+	CHECK_EQ(capture_of(&t, (struct snap_capture){ 0 }, &got, "f", &e), 0);
+	CHECK_EQ(got.read_files, 0); /* the control: the cache is believed */
+	memcpy(p, "evil", 4);
+	CHECK_EQ(capture_of(&t, (struct snap_capture){ .since_ns = before.time_ns }, &got, "f", &e), 0);
+	CHECK_EQ(got.read_files, 1);
+	CHECK(memcmp(a.hash, e.hash, sizeof(e.hash)) != 0);
+	(void)munmap(p, 4);
+	there_end(&t);
 }
 
 TEST(text)
