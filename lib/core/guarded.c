@@ -15,9 +15,12 @@ static const struct row rows[] = {
 	{ SB_GUARDED_GIT, ".git/config" },
 	{ SB_GUARDED_GIT, ".git/config.worktree" },
 	{ SB_GUARDED_GIT, ".git/commondir" },
-	{ SB_GUARDED_GIT, ".git/info/attributes" },
+	{ SB_GUARDED_GIT, ".git/info/attributes" }, /* with it .git/info, when it is no folder */
 	{ SB_GUARDED_GIT, ".git/remotes/" },
 	{ SB_GUARDED_GIT, ".git/branches/" },
+	{ SB_GUARDED_GIT, ".git/sequencer/" },
+	{ SB_GUARDED_GIT, "rebase-merge/" }, /* "exec" lines; in a repository of any name */
+	{ SB_GUARDED_GIT, "rebase-apply/" },
 	{ SB_GUARDED_GIT, ".gitmodules" },
 	{ SB_GUARDED_GIT, ".gitattributes" },
 	{ SB_GUARDED_GIT, ".gitconfig" },
@@ -111,6 +114,11 @@ static const char *const hooks[] = {
 	"sendemail-validate", "update",
 };
 
+/* The last components of what git believes in a repository of any name. */
+static const char *const in_repository[] = {
+	"info/attributes", "info/grafts", "objects/info/alternates", "sequencer/todo", "sequencer/opts",
+};
+
 /* @row's pattern against the path from one of its components on. */
 static bool match_at(const char *pattern, const char *at)
 {
@@ -136,6 +144,19 @@ static bool is_hook(const char *path)
 	return false;
 }
 
+static bool is_in_repository(const char *path)
+{
+	const size_t n = strlen(path);
+
+	for (size_t i = 0; i < SB_ARRAY_LEN(in_repository); i++) {
+		const size_t k = strlen(in_repository[i]);
+
+		if (n > k && path[n - k - 1] == '/' && strcasecmp(path + n - k, in_repository[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
 static bool in_git(const char *path)
 {
 	for (const char *at = path; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
@@ -158,11 +179,11 @@ enum sb_guarded sb_guarded(const char *path)
 	if (in_git(path)) {
 		const char *name = strrchr(path, '/') + 1;
 
-		if (strstr(path, "/hooks/") || strcasecmp(name, "config") == 0 ||
+		if (strstr(path, "/hooks/") || strstr(path, "/sequencer/") || strcasecmp(name, "config") == 0 ||
 		    strcasecmp(name, "config.worktree") == 0 || strcasecmp(name, "commondir") == 0)
 			return SB_GUARDED_GIT;
 	}
-	return is_hook(path) ? SB_GUARDED_GIT : SB_GUARDED_NO;
+	return is_hook(path) || is_in_repository(path) ? SB_GUARDED_GIT : SB_GUARDED_NO;
 }
 
 /* Whether @at is one of the folders that @pattern leads through. */

@@ -7,10 +7,16 @@ TEST(guarded_names)
 	static const char *const yes[] = {
 		".git/hooks/pre-commit", "a/b/.git/config", ".GIT/Config", ".git/modules/x/config", ".github/workflows/x.yml",
 		".git/modules/x/hooks/post-checkout", ".git/worktrees/w/commondir", ".git/worktrees/w/config.worktree",
-		"x/hooks/post-receive", "Makefile", "a/rules.mk", ".vscode", ".vscode/a/b", ".envrc",
+		"x/hooks/post-receive",
+		/* what a rebase, am or cherry-pick that goes on will do */
+		".git/rebase-merge/git-rebase-todo", ".git/modules/a/b/rebase-apply/next", ".git/worktrees/w/rebase-merge",
+		"srv.git/rebase-merge/git-rebase-todo", ".git/sequencer/todo", ".git/modules/m/sequencer/opts", "store/sequencer/todo",
+		".git/modules/m/info/attributes", "srv.git/info/attributes", ".git/objects/info/alternates", ".git/info/grafts",
+		"Makefile", "a/rules.mk", ".vscode", ".vscode/a/b", ".envrc",
 	};
 	static const char *const no[] = { ".git", ".git/HEAD", ".github", ".github/x", "x/config", "src/a.c", ".gitx/hooks",
-					  ".git/hooks/pre-commit.sample", "commondir" };
+					  ".git/hooks/pre-commit.sample", "commondir", "sequencer", "info",
+					  "src/sequencer/a.c", "info/a", ".git/refs/heads/rebase", ".git/objects/info/packs" };
 
 	for (size_t i = 0; i < SB_ARRAY_LEN(yes); i++)
 		if (sb_guarded(yes[i]) == SB_GUARDED_NO)
