@@ -16,6 +16,7 @@ struct link {
 	char *target; /* relative to the tree, normal */
 	char *path;   /* of the link */
 	size_t at;    /* in the order of finding: those that were there before come first */
+	bool bare;    /* guarded by what is beside it, not by its name */
 };
 
 struct snap_guard {
@@ -24,6 +25,32 @@ struct snap_guard {
 	size_t n;
 	size_t room;
 };
+
+/* --- repositories --- */
+
+static bool beside(const struct snap_at *at, size_t side, const char *name)
+{
+	struct sb_snap_entry e;
+
+	return snap_walk_beside(at, side, name, &e);
+}
+
+/* Settings, what makes a folder a repository, in whatever order they came, and git's folders in it once they are
+ * something else. */
+static enum sb_guarded by_neighbours(const struct snap_at *at, size_t side)
+{
+	const char *slash = strrchr(at->path, '/');
+	const char *name = slash ? slash + 1 : at->path;
+	bool head = strcmp(name, "HEAD") == 0;
+
+	if (!sb_guarded_bare(name))
+		return SB_GUARDED_NO;
+	return (!head && beside(at, side, "HEAD")) || beside(at, side, "objects") ||
+			       (strcmp(name, "commondir") != 0 && beside(at, side, "commondir")) ||
+			       (head && beside(at, side, "config"))
+		       ? SB_GUARDED_GIT
+		       : SB_GUARDED_NO;
+}
 
 /* --- links --- */
 
@@ -66,7 +93,7 @@ static size_t resolve(const struct sb_snap_bytes *top, const char *path, const u
 	return at;
 }
 
-static int add(struct snap_guard *g, const char *path, const struct sb_snap_entry *e)
+static int add(struct snap_guard *g, const char *path, const struct sb_snap_entry *e, bool bare)
 {
 	char target[SB_SNAP_PATH_MAX + 1];
 	struct link *l;
@@ -83,7 +110,7 @@ static int add(struct snap_guard *g, const char *path, const struct sb_snap_entr
 		g->room = room;
 	}
 	l = &g->v[g->n];
-	*l = (struct link){ .target = strdup(target), .path = strdup(path), .at = g->n };
+	*l = (struct link){ .target = strdup(target), .path = strdup(path), .at = g->n, .bare = bare };
 	g->n++;
 	return l->target && l->path ? 0 : -ENOMEM;
 }
@@ -92,9 +119,15 @@ static int on_link(void *arg, const struct snap_at *at)
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < 2; i++)
-		if (at->v[i] && at->v[i]->kind == SB_SNAP_LINK && sb_guarded_link(at->path) != SB_GUARDED_NO)
-			r = add(arg, at->path, at->v[i]);
+	for (size_t i = 0; r == 0 && i < 2; i++) {
+		bool named;
+
+		if (!at->v[i] || at->v[i]->kind != SB_SNAP_LINK)
+			continue;
+		named = sb_guarded_link(at->path) != SB_GUARDED_NO;
+		if (named || by_neighbours(at, i) != SB_GUARDED_NO)
+			r = add(arg, at->path, at->v[i], !named);
+	}
 	return r;
 }
 
@@ -137,6 +170,8 @@ static enum sb_guarded through(const struct snap_guard *g, const char *path, siz
 		if (strncmp(g->v[i].target, path, n) != 0 || g->v[i].target[n] != '\0')
 			break;
 		(void)snprintf(other, sizeof(other), "%s%s", g->v[i].path, path + n);
+		if (path[n] == '\0' && g->v[i].bare)
+			return SB_GUARDED_GIT;
 		r = path[n] == '\0' ? sb_guarded_link(other) : sb_guarded(other);
 		if (r != SB_GUARDED_NO)
 			return r;
@@ -153,31 +188,6 @@ static enum sb_guarded by_links(const struct snap_guard *g, const char *path)
 		r = through(g, path, end ? (size_t)(end - path) : strlen(path));
 	}
 	return r;
-}
-
-/* --- repositories --- */
-
-static bool beside(const struct snap_at *at, size_t side, const char *name)
-{
-	struct sb_snap_entry e;
-
-	return snap_walk_beside(at, side, name, &e);
-}
-
-/* Settings, and what makes a folder a repository, in whatever order they came. */
-static enum sb_guarded by_neighbours(const struct snap_at *at, size_t side)
-{
-	const char *slash = strrchr(at->path, '/');
-	const char *name = slash ? slash + 1 : at->path;
-	bool head = strcmp(name, "HEAD") == 0;
-
-	if (!sb_guarded_bare(name))
-		return SB_GUARDED_NO;
-	return (!head && beside(at, side, "HEAD")) || beside(at, side, "objects") ||
-			       (strcmp(name, "commondir") != 0 && beside(at, side, "commondir")) ||
-			       (head && beside(at, side, "config"))
-		       ? SB_GUARDED_GIT
-		       : SB_GUARDED_NO;
 }
 
 /* --- one change --- */

@@ -214,8 +214,13 @@ enum sb_guarded sb_guarded_link(const char *path)
 
 bool sb_guarded_bare(const char *name)
 {
-	return strcmp(name, "config") == 0 || strcmp(name, "config.worktree") == 0 ||
-	       strcmp(name, "commondir") == 0 || strcmp(name, "HEAD") == 0;
+	static const char *const names[] = { "config", "config.worktree", "commondir", "HEAD", "hooks", "info", "modules",
+					     "worktrees", "sequencer" };
+
+	for (size_t i = 0; i < SB_ARRAY_LEN(names); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
 }
 
 const char *sb_guarded_text(enum sb_guarded g)

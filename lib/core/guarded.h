@@ -25,7 +25,8 @@ enum sb_guarded sb_guarded(const char *path);
 enum sb_guarded sb_guarded_above(const char *path);
 /* The same of a link of that name: guarded ones, those above, and all in .git, where git makes none. */
 enum sb_guarded sb_guarded_link(const char *path);
-/* Names that git reads in a repository without a work tree, which is known by what is beside them. */
+/* Names that git reads in a repository without a work tree, which is known by what is beside them. Folders of
+ * git's among them count when they are, or become, anything else. */
 bool sb_guarded_bare(const char *name);
 /* For people: "git hook or setting". */
 const char *sb_guarded_text(enum sb_guarded g);

@@ -44,5 +44,7 @@ TEST(what_leads_to_guarded_names)
 	CHECK(sb_guarded_link("src/x") == SB_GUARDED_NO);
 	CHECK(sb_guarded_bare("config") && sb_guarded_bare("HEAD") && !sb_guarded_bare("Config") &&
 	      !sb_guarded_bare("objects"));
+	CHECK(sb_guarded_bare("hooks") && sb_guarded_bare("info") && sb_guarded_bare("modules") &&
+	      sb_guarded_bare("worktrees") && !sb_guarded_bare("hooks2"));
 	CHECK(sb_guarded_text(SB_GUARDED_BLIND)[0] != '\0');
 }
