@@ -267,6 +267,7 @@ static int start(struct run *r, struct sb_err *err)
 	c.trees = trees;
 	c.n_trees = s->n;
 	c.lasts = true;
+	c.deaf = true; /* it ends when the socket does */
 	k = snaps_run(&r->dirs, &c, &s->pid, err);
 	sb_fd_close(&sv[1]);
 	return k;

@@ -65,6 +65,7 @@ static int put_back(struct run *r, const struct run_snap *v, const char *session
 	c.trees = &v->fd;
 	c.n_trees = 1;
 	c.out = null;
+	c.deaf = true;
 	return snaps_restore(&r->dirs, &c, &act, err);
 }
 

@@ -102,7 +102,8 @@ int snaps_run(const struct cli_dirs *d, const struct snaps_call *c, pid_t *ret_p
 	for (size_t i = 0; i < c->n_trees; i++)
 		fds[n++] = (struct sb_spawn_fd){ c->trees[i], SNAP_TREE_FD + (int)i };
 	(void)fflush(stdout);
-	r = sb_spawn_start(&(struct sb_spawn){ .path = path, .argv = c->argv, .env = env, .fds = fds, .n_fds = n },
+	r = sb_spawn_start(&(struct sb_spawn){ .path = path, .argv = c->argv, .env = env, .fds = fds, .n_fds = n,
+					       .deaf = c->deaf },
 			   &pid, NULL, err);
 	if (r < 0)
 		return r;

@@ -18,6 +18,7 @@ struct snaps_call {
 	int sock;         /* serve: borrowed; -1 = none */
 	int out;          /* standard output; -1 = ours */
 	bool lasts;       /* do not wait for its end */
+	bool deaf;        /* what the terminal sends does not end it: who starts it holds those signals, too */
 };
 void snaps_call_init(struct snaps_call *c, const char *verb);
 /* Words are borrowed. Return: 0; -E2BIG. */
@@ -49,7 +50,8 @@ struct snaps_act {
 };
 /*
  * snaps_restore - a restore that is on record before it changes anything, and again with what came of it
- * @c: "restore", with its tree. When there is nothing to do, nothing is recorded.
+ * @c: "restore", with its tree. When there is nothing to do, nothing is recorded. A deaf one that is killed is started
+ * once more.
  * Return: its exit status; -errno with the text.
  */
 SB_MUST_CHECK int snaps_restore(const struct cli_dirs *d, struct snaps_call *c, const struct snaps_act *a,

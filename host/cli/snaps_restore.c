@@ -119,41 +119,58 @@ static int listen_to(struct acting *x, int sock)
 	}
 }
 
-static int wait_for(pid_t pid, struct sb_err *err)
+/* @killed: whether it was. */
+static int wait_for(pid_t pid, bool *killed, struct sb_err *err)
 {
 	int status = 0;
 
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return sb_err_set(err, -errno, "waitpid: %s", strerror(errno));
+	*killed = !WIFEXITED(status);
 	return WIFEXITED(status) ? WEXITSTATUS(status)
 				 : sb_err_set(err, -EIO, "sendbox-snapshot was killed by signal %d",
 					      WTERMSIG(status));
 }
 
-int snaps_restore(const struct cli_dirs *d, struct snaps_call *c, const struct snaps_act *a, struct sb_err *err)
+static int once(struct acting *x, struct snaps_call *c, bool *killed)
 {
-	struct acting x = { .d = d, .a = a, .err = err };
 	struct sb_err later = { 0 };
 	pid_t pid = -1;
 	int sv[2];
 	int status;
-	int r = snaps_word(c, "--ask");
+	int r;
 
-	note_paths(&x);
-	if (r < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
-		return sb_err_set(err, r < 0 ? r : -errno, "socketpair: %s", strerror(r < 0 ? -r : errno));
+	x->allowed = false;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0)
+		return sb_err_set(x->err, -errno, "socketpair: %s", strerror(errno));
 	c->sock = sv[1];
-	c->lasts = true;
-	r = snaps_run(d, c, &pid, err);
+	r = snaps_run(x->d, c, &pid, x->err);
 	sb_fd_close(&sv[1]);
 	if (r == 0)
-		r = listen_to(&x, sv[0]);
+		r = listen_to(x, sv[0]);
 	sb_fd_close(&sv[0]); /* who waits for an answer sees that, and changes nothing */
 	if (pid <= 0)
 		return r;
-	status = wait_for(pid, r < 0 ? &later : err);
-	if (r == 0 && x.allowed && on_end(&x, NULL) < 0)
+	status = wait_for(pid, killed, r < 0 ? &later : x->err);
+	if (r == 0 && x->allowed && on_end(x, NULL) < 0)
 		r = -EIO;
 	return r < 0 ? r : status;
+}
+
+int snaps_restore(const struct cli_dirs *d, struct snaps_call *c, const struct snaps_act *a, struct sb_err *err)
+{
+	struct acting x = { .d = d, .a = a, .err = err };
+	bool killed = false;
+	int r = snaps_word(c, "--ask");
+
+	if (r < 0)
+		return sb_err_set(err, r, "too many words");
+	note_paths(&x);
+	c->lasts = true;
+	r = once(&x, c, &killed);
+	if (!killed || !c->deaf)
+		return r;
+	*err = (struct sb_err){ 0 };
+	return once(&x, c, &killed); /* it goes on where the journal says */
 }

@@ -77,15 +77,25 @@ static int place_fds(const struct sb_spawn *s, int report_fd, int *exe)
 	return sb_close_others(keep, n);
 }
 
-void sb_spawn_reset_signals(void)
+/* @deaf: to what a terminal sends to everybody in front of it. */
+static void reset_signals(bool deaf)
 {
+	static const int terminal[] = { SIGINT, SIGQUIT, SIGHUP, SIGTSTP };
 	struct sigaction sa = { .sa_handler = SIG_DFL };
 	sigset_t none;
 
 	for (int i = 1; i < NSIG; i++)
 		(void)sigaction(i, &sa, NULL);
+	sa.sa_handler = SIG_IGN;
+	for (size_t i = 0; deaf && i < SB_ARRAY_LEN(terminal); i++)
+		(void)sigaction(terminal[i], &sa, NULL);
 	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL); /* what waited meanwhile comes now */
+}
+
+void sb_spawn_reset_signals(void)
+{
+	reset_signals(false);
 }
 
 SB_NORETURN static void child(const struct sb_spawn *s, pid_t parent, int report_fd)
@@ -98,7 +108,7 @@ SB_NORETURN static void child(const struct sb_spawn *s, pid_t parent, int report
 	int exe = -1;
 	int r;
 
-	sb_spawn_reset_signals();
+	reset_signals(s->deaf);
 	r = s->outlive_parent ? 0 : sb_spawn_die_with(parent);
 	if (r == 0 && s->new_session) {
 		stage = "setsid";

@@ -22,6 +22,7 @@ struct sb_spawn {
 	size_t n_fds;                   /* at most 64; 0, 1, 2 not named become /dev/null */
 	bool new_session;               /* setsid() */
 	bool outlive_parent;            /* no parent-death signal: it ends by itself */
+	bool deaf;                      /* INT, QUIT, HUP and TSTP are ignored, from its first instruction on */
 	/* Runs in the child after the descriptors are in place and before exec, with the
 	 * parent-death signal set; non-zero (-errno) = report and give up. May be NULL. */
 	int (*pre_exec)(void *arg);
@@ -33,7 +34,7 @@ struct sb_spawn {
  * @ret_pidfd: may be NULL; CLOEXEC
  *
  * The child gets SIGKILL when the calling thread's process dies (PR_SET_PDEATHSIG; set again
- * by pre_exec if it changes credentials), default signal dispositions and an empty signal mask.
+ * by pre_exec if it changes credentials), default signal dispositions (but of a deaf one) and an empty signal mask.
  * Blocks until exec happened or failed. Return: 0; -errno with the stage in @err.
  */
 SB_MUST_CHECK int sb_spawn_start(const struct sb_spawn *s, pid_t *ret_pid, int *ret_pidfd,

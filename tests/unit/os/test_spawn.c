@@ -52,6 +52,32 @@ TEST(empty_environment)
 	CHECK_EQ(run("[ -z \"$HOME\" ] && exit 4", NULL, 0), 4);
 }
 
+/* What a terminal sends kills a helper that is not deaf, also when it came before it was one. */
+TEST(deaf)
+{
+	static const int v[] = { SIGINT, SIGQUIT, SIGHUP, SIGTSTP, SIGTERM };
+	static const char *const names[] = { "INT", "QUIT", "HUP", "TSTP", "TERM" };
+	char script[100];
+
+	for (size_t i = 0; i < SB_ARRAY_LEN(v); i++) {
+		const char *argv[] = { "sh", "-c", script, NULL };
+		struct sb_spawn s = { .path = "/bin/sh", .argv = argv, .deaf = true };
+		int status = -1;
+		pid_t pid;
+
+		(void)snprintf(script, sizeof(script), "kill -%s $$; exit 7", names[i]);
+		REQUIRE(sb_spawn_start(&s, &pid, NULL, NULL) == 0);
+		REQUIRE(waitpid(pid, &status, WUNTRACED) == pid);
+		if (v[i] == SIGTERM)
+			CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+		else
+			CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+		if (WIFSTOPPED(status))
+			(void)kill(pid, SIGKILL);
+	}
+	CHECK_EQ(run("kill -INT $$; exit 7", NULL, 0), 1000 + SIGINT);
+}
+
 TEST(exec_failure_is_told)
 {
 	const char *argv[] = { "x", NULL };
