@@ -16,6 +16,7 @@
 #include <asm/ioctls.h>
 #include <errno.h>
 #include <linux/audit.h>
+#include <linux/btrfs.h>
 #include <linux/filter.h>
 #include <linux/netlink.h>
 #include <linux/sched.h>
@@ -164,10 +165,15 @@ static void make_head(uint32_t scmp_arch, uint32_t audit_arch, enum profile prof
 	sockets(scmp_arch, profile);
 	at = section(scmp_arch, "ioctl");
 	load(low(1));
-	jump_eq(TIOCSTI, 3, 0);
-	jump_eq(TIOCLINUX, 2, 0);
-	jump_eq(TIOCSETD, 1, 0);
-	jump_eq(TIOCCONS, 0, ALLOW);
+	jump_eq(TIOCSTI, 7, 0);
+	jump_eq(TIOCLINUX, 6, 0);
+	jump_eq(TIOCSETD, 5, 0);
+	jump_eq(TIOCCONS, 4, 0);
+	/* a subvolume is a file system of its own: snapshots of the folder around it end there */
+	jump_eq(BTRFS_IOC_SUBVOL_CREATE, 3, 0);
+	jump_eq(BTRFS_IOC_SUBVOL_CREATE_V2, 2, 0);
+	jump_eq(BTRFS_IOC_SNAP_CREATE, 1, 0);
+	jump_eq(BTRFS_IOC_SNAP_CREATE_V2, 0, ALLOW);
 	ret_errno(EPERM);
 	end_section(at);
 	at = section(scmp_arch, "clone");

@@ -1,8 +1,8 @@
 /*
  * Which changes are for the review. By the name, for what is no folder; and by three things that a name does
  * not tell: a link of a guarded name makes its target guarded (one step, within the tree), a repository
- * without a work tree is known by what is beside its settings, and a folder that cannot be looked into may
- * hold anything.
+ * without a work tree is known by what is beside its settings, and a folder that cannot be looked into, or
+ * is of another file system (a subvolume, too) and was not before, may hold anything.
  */
 #include <errno.h>
 #include <string.h>
@@ -199,7 +199,7 @@ static bool is_dir(const struct sb_snap_entry *e)
 
 static bool blind(const struct sb_snap_entry *e)
 {
-	return e && (e->why == SB_SNAP_UNREADABLE || e->why == SB_SNAP_DEEP);
+	return e && (e->why == SB_SNAP_UNREADABLE || e->why == SB_SNAP_DEEP || e->why == SB_SNAP_MOUNT);
 }
 
 enum sb_guarded snap_guard_of(const struct snap_guard *g, const struct snap_at *at, size_t before, size_t after)

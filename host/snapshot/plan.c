@@ -169,6 +169,21 @@ static int plan_other(struct plan *p, const struct snap_at *at)
 	return n && !snap_plan_add(p, OP_LEFT, at->path, NULL) ? -ENOMEM : 1;
 }
 
+static bool is_mount(const struct sb_snap_entry *e)
+{
+	return e && e->why == SB_SNAP_MOUNT;
+}
+
+/* What came with the session and is of another file system may be anybody's: nothing is removed there, and that is said. */
+static void tell_mount(struct plan *p, const struct snap_at *at)
+{
+	if (!is_mount(at->v[0]) || left_out(at->v[1]) || (p->with_expect && !is_mount(at->v[2])))
+		return;
+	p->res->lost++;
+	snap_tell(p->c, "lost", at->path, "it cannot be given back: another file system is there, in which nothing is touched; "
+					  "remove it by hand");
+}
+
 /* It stays, and the folders that it is in; or, with --force, comes back for what the session changed in it. */
 static int leave(struct plan *p, const struct snap_at *at)
 {
@@ -176,6 +191,7 @@ static int leave(struct plan *p, const struct snap_at *at)
 	const struct sb_snap_entry *t = at->v[1];
 	int r = 0;
 
+	tell_mount(p, at);
 	if (left_out(n) || left_out(t)) /* of one that holds guarded names these are not left out */
 		return n && !snap_plan_add(p, OP_LEFT, at->path, NULL) ? -ENOMEM : 0;
 	if (p->c->force && t && t->kind == SB_SNAP_DIR && (!n || n->kind != SB_SNAP_DIR) &&
