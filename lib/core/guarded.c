@@ -4,105 +4,105 @@
 #include <string.h>
 #include <strings.h>
 
-struct row {
-	enum sb_guarded g;
-	const char *pattern; /* of the last components of a path; with a slash at its end: a folder and
-			      * all that is in it */
+/* Of the last components of a path, in any case of letters; with a slash at its end: a folder and all that is in it;
+ * with * or [: as in a shell. Each list ends with NULL. */
+static const char *const git_names[] = {
+	".git/hooks/", ".git/config", ".git/config.worktree", ".git/commondir", ".git/info/attributes",
+	".git/remotes/", ".git/branches/", ".git/sequencer/",
+	"rebase-merge/", "rebase-apply/", /* "exec" lines; in a repository of any name */
+	".gitmodules", ".gitattributes", ".gitconfig",
+	".husky/", ".huskyrc*", ".githooks/", ".pre-commit-config.yaml", "lefthook.*", ".lefthook.*",
+	"lefthook-local.*", ".lefthook-local.*", ".overcommit.yml", ".lintstagedrc*",
+	NULL,
 };
 
-static const struct row rows[] = {
-	{ SB_GUARDED_GIT, ".git/hooks/" },
-	{ SB_GUARDED_GIT, ".git/config" },
-	{ SB_GUARDED_GIT, ".git/config.worktree" },
-	{ SB_GUARDED_GIT, ".git/commondir" },
-	{ SB_GUARDED_GIT, ".git/info/attributes" }, /* with it .git/info, when it is no folder */
-	{ SB_GUARDED_GIT, ".git/remotes/" },
-	{ SB_GUARDED_GIT, ".git/branches/" },
-	{ SB_GUARDED_GIT, ".git/sequencer/" },
-	{ SB_GUARDED_GIT, "rebase-merge/" }, /* "exec" lines; in a repository of any name */
-	{ SB_GUARDED_GIT, "rebase-apply/" },
-	{ SB_GUARDED_GIT, ".gitmodules" },
-	{ SB_GUARDED_GIT, ".gitattributes" },
-	{ SB_GUARDED_GIT, ".gitconfig" },
-	{ SB_GUARDED_GIT, ".husky/" },
-	{ SB_GUARDED_GIT, ".githooks/" },
-	{ SB_GUARDED_GIT, ".pre-commit-config.yaml" },
-	{ SB_GUARDED_GIT, "lefthook.yml" },
-	{ SB_GUARDED_EDITOR, ".vscode/" },
-	{ SB_GUARDED_EDITOR, ".idea/" },
-	{ SB_GUARDED_EDITOR, ".zed/" },
-	{ SB_GUARDED_EDITOR, ".vim/" },
-	{ SB_GUARDED_EDITOR, ".nvim.lua" },
-	{ SB_GUARDED_EDITOR, ".nvimrc" },
-	{ SB_GUARDED_EDITOR, ".exrc" },
-	{ SB_GUARDED_EDITOR, ".vimrc" },
-	{ SB_GUARDED_EDITOR, ".dir-locals.el" },
-	{ SB_GUARDED_EDITOR, "*.code-workspace" },
-	{ SB_GUARDED_AGENT, ".claude/" },
-	{ SB_GUARDED_AGENT, ".cursor/" },
-	{ SB_GUARDED_AGENT, ".codex/" },
-	{ SB_GUARDED_AGENT, ".gemini/" },
-	{ SB_GUARDED_AGENT, ".mcp.json" },
-	{ SB_GUARDED_AGENT, ".aider.conf.yml" },
-	{ SB_GUARDED_AGENT, ".cursorrules" },
-	{ SB_GUARDED_AGENT, "CLAUDE.md" },
-	{ SB_GUARDED_AGENT, "AGENTS.md" },
-	{ SB_GUARDED_AGENT, "GEMINI.md" },
-	{ SB_GUARDED_AGENT, ".github/copilot-instructions.md" },
-	{ SB_GUARDED_SHELL, ".envrc" },
-	{ SB_GUARDED_SHELL, ".env" },
-	{ SB_GUARDED_SHELL, ".mise.toml" },
-	{ SB_GUARDED_SHELL, ".mise/" },
-	{ SB_GUARDED_SHELL, ".tool-versions" },
-	{ SB_GUARDED_SHELL, ".devcontainer/" },
-	{ SB_GUARDED_SHELL, ".devcontainer.json" },
-	{ SB_GUARDED_SHELL, ".sendbox.yaml" },
-	{ SB_GUARDED_SHELL, ".bashrc" },
-	{ SB_GUARDED_SHELL, ".profile" },
-	{ SB_GUARDED_SHELL, ".bash_profile" },
-	{ SB_GUARDED_SHELL, ".zshrc" },
-	{ SB_GUARDED_SHELL, ".zshenv" },
-	{ SB_GUARDED_CI, ".github/workflows/" },
-	{ SB_GUARDED_CI, ".github/actions/" },
-	{ SB_GUARDED_CI, ".gitlab-ci.yml" },
-	{ SB_GUARDED_CI, ".circleci/" },
-	{ SB_GUARDED_CI, ".buildkite/" },
-	{ SB_GUARDED_CI, ".travis.yml" },
-	{ SB_GUARDED_CI, ".drone.yml" },
-	{ SB_GUARDED_CI, ".woodpecker.yml" },
-	{ SB_GUARDED_CI, "Jenkinsfile" },
-	{ SB_GUARDED_CI, "azure-pipelines.yml" },
-	{ SB_GUARDED_CI, "bitbucket-pipelines.yml" },
-	{ SB_GUARDED_CI, "appveyor.yml" },
-	{ SB_GUARDED_PACKAGE, "package.json" },
-	{ SB_GUARDED_PACKAGE, ".npmrc" },
-	{ SB_GUARDED_PACKAGE, ".yarnrc" },
-	{ SB_GUARDED_PACKAGE, ".yarnrc.yml" },
-	{ SB_GUARDED_PACKAGE, ".pnpmfile.cjs" },
-	{ SB_GUARDED_PACKAGE, "binding.gyp" },
-	{ SB_GUARDED_PACKAGE, "setup.py" },
-	{ SB_GUARDED_PACKAGE, "setup.cfg" },
-	{ SB_GUARDED_PACKAGE, "pyproject.toml" },
-	{ SB_GUARDED_PACKAGE, "conftest.py" },
-	{ SB_GUARDED_PACKAGE, "sitecustomize.py" },
-	{ SB_GUARDED_PACKAGE, "build.rs" },
-	{ SB_GUARDED_PACKAGE, ".cargo/" },
-	{ SB_GUARDED_PACKAGE, "composer.json" },
-	{ SB_GUARDED_PACKAGE, "build.gradle" },
-	{ SB_GUARDED_PACKAGE, "build.gradle.kts" },
-	{ SB_GUARDED_PACKAGE, "pom.xml" },
-	{ SB_GUARDED_BUILD, "Makefile" },
-	{ SB_GUARDED_BUILD, "GNUmakefile" },
-	{ SB_GUARDED_BUILD, "*.mk" },
-	{ SB_GUARDED_BUILD, "CMakeLists.txt" },
-	{ SB_GUARDED_BUILD, "meson.build" },
-	{ SB_GUARDED_BUILD, "configure" },
-	{ SB_GUARDED_BUILD, "Justfile" },
-	{ SB_GUARDED_BUILD, "Taskfile.yml" },
-	{ SB_GUARDED_BUILD, "Rakefile" },
-	{ SB_GUARDED_BUILD, "Dockerfile" },
-	{ SB_GUARDED_BUILD, "docker-compose.yml" },
-	{ SB_GUARDED_BUILD, "compose.yaml" },
+static const char *const editor_names[] = {
+	".vscode/", "*.code-workspace", ".idea/", ".fleet/", ".vs/", ".zed/", ".helix/",
+	"*.sublime-project",
+	".vim/", ".nvim/", ".nvim.lua", ".nvimrc", ".exrc", ".vimrc", ".lvimrc", ".gvimrc",
+	".dir-locals.el",
+	".gdbinit", ".lldbinit",
+	NULL,
+};
+
+static const char *const agent_names[] = {
+	".claude/", "CLAUDE.md", "CLAUDE.local.md", ".mcp.json", "AGENTS.md", ".codex/", ".cursor/",
+	".cursorrules", ".gemini/", "GEMINI.md",
+	".aider.conf.yml", ".github/copilot-instructions.md", ".github/instructions/", ".github/prompts/",
+	".github/chatmodes/", ".github/agents/",
+	"opencode.json", "opencode.jsonc", ".opencode/", ".windsurf/", ".windsurfrules", ".clinerules/",
+	".continue/", ".kiro/", ".roo/", ".roomodes", ".roorules",
+	".junie/", ".amazonq/", ".goosehints", ".qwen/", "QWEN.md", "crush.json", ".crush.json", "CRUSH.md",
+	".trae/", ".augment/", ".kilocode/",
+	NULL,
+};
+
+static const char *const shell_names[] = {
+	".envrc", ".direnvrc", ".env", ".env.local", ".sendbox.yaml", ".devcontainer/",
+	".devcontainer.json", ".tool-versions",
+	".mise.toml", ".mise.local.toml", ".mise/", "mise.toml", "mise.local.toml", "mise/config.toml",
+	".config/mise/", ".config/mise.toml", ".rtx.toml",
+	"shell.nix", "flake.nix", "default.nix", "devenv.nix", ".venv/bin/activate", "venv/bin/activate",
+	".profile", ".inputrc", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases",
+	".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout",
+	".kshrc", ".cshrc", ".tcshrc", ".login", ".config/fish/", ".tmux.conf", ".screenrc", ".irbrc",
+	".pryrc",
+	NULL,
+};
+
+static const char *const ci_names[] = {
+	".github/workflows/", ".github/actions/", ".github/dependabot.yml", ".github/dependabot.yaml",
+	".forgejo/workflows/", ".gitea/workflows/",
+	".gitlab-ci.yml", ".circleci/", ".buildkite/", ".travis.yml", ".drone.yml", ".woodpecker/",
+	".woodpecker.yml", ".woodpecker.yaml", ".cirrus.yml",
+	".semaphore/", ".build.yml", ".builds/", ".tekton/", ".teamcity/", "Jenkinsfile",
+	"azure-pipelines.yml", "azure-pipelines.yaml",
+	"bitbucket-pipelines.yml", "appveyor.yml", ".appveyor.yml", "cloudbuild.yaml", "buildspec.yml",
+	"renovate.json", ".renovaterc*",
+	NULL,
+};
+
+static const char *const package_names[] = {
+	"package.json", ".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn/releases/", ".yarn/plugins/", ".pnp.cjs",
+	".pnp.loader.mjs", ".pnpmfile.cjs",
+	"pnpm-workspace.yaml", "bunfig.toml", "deno.json", "deno.jsonc", "binding.gyp",
+	"setup.py", "setup.cfg", "pyproject.toml", "tox.ini", "noxfile.py", "pytest.ini", "conftest.py",
+	"sitecustomize.py", "usercustomize.py",
+	"site-packages/*.pth",
+	"Cargo.toml", "build.rs", ".cargo/", "rust-toolchain", "rust-toolchain.toml",
+	"composer.json", "Gemfile", "*.gemspec", "Podfile", "Package.swift", "mix.exs", "rebar.config",
+	"build.sbt", "Setup.hs",
+	"build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "gradle.properties",
+	"gradlew", "gradlew.bat", "gradle/wrapper/",
+	"pom.xml", "mvnw", "mvnw.cmd", ".mvn/", "nuget.config", "*.csproj", "Directory.Build.props",
+	"Directory.Build.targets",
+	NULL,
+};
+
+static const char *const build_names[] = {
+	"Makefile", "GNUmakefile", "Makefile.am", "*.mk", "CMakeLists.txt", "CMakePresets.json",
+	"meson.build", "configure",
+	"Justfile", ".justfile", "Taskfile.yml", "Taskfile.yaml", "Rakefile", "SConstruct", "SConscript",
+	"wscript", "build.zig",
+	"WORKSPACE", "WORKSPACE.bazel", "MODULE.bazel", "BUILD", "BUILD.bazel", "*.bzl", ".bazelrc",
+	"Dockerfile", "Containerfile", "docker-compose.yml", "docker-compose.yaml", "compose.yml",
+	"compose.yaml", "Vagrantfile", "Tiltfile", "Earthfile", "Procfile",
+	/* of vite, jest, eslint and others: programs */
+	"*.config.[jt]s", "*.config.[cm][jt]s", ".*rc.js", ".*rc.[cm]js", "gulpfile.*", "Gruntfile.*",
+	NULL,
+};
+
+static const struct kind {
+	enum sb_guarded g;
+	const char *const *names;
+} kinds[] = {
+	{ SB_GUARDED_GIT, git_names },
+	{ SB_GUARDED_EDITOR, editor_names },
+	{ SB_GUARDED_AGENT, agent_names },
+	{ SB_GUARDED_SHELL, shell_names },
+	{ SB_GUARDED_CI, ci_names },
+	{ SB_GUARDED_PACKAGE, package_names },
+	{ SB_GUARDED_BUILD, build_names },
 };
 
 /* Hooks of a folder that is a repository without a work tree, or a module of one. */
@@ -119,16 +119,27 @@ static const char *const in_repository[] = {
 	"info/attributes", "info/grafts", "objects/info/alternates", "sequencer/todo", "sequencer/opts",
 };
 
-/* @row's pattern against the path from one of its components on. */
+/* @pattern against the path from one of its components on. */
 static bool match_at(const char *pattern, const char *at)
 {
 	size_t n = strlen(pattern);
 
 	if (pattern[n - 1] == '/') /* the folder itself, or what is in it */
 		return strncasecmp(pattern, at, n - 1) == 0 && (at[n - 1] == '\0' || at[n - 1] == '/');
-	if (pattern[0] == '*')
+	if (strpbrk(pattern, "*["))
 		return fnmatch(pattern, at, FNM_PATHNAME | FNM_CASEFOLD) == 0;
 	return strcasecmp(pattern, at) == 0;
+}
+
+/* The kind of the first name that @fits what @path ends with. */
+static enum sb_guarded by_kind(const char *path, bool (*fits)(const char *pattern, const char *at))
+{
+	for (const char *at = path; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
+		for (size_t i = 0; i < SB_ARRAY_LEN(kinds); i++)
+			for (const char *const *name = kinds[i].names; *name; name++)
+				if (fits(*name, at))
+					return kinds[i].g;
+	return SB_GUARDED_NO;
 }
 
 static bool is_hook(const char *path)
@@ -168,13 +179,13 @@ static bool in_git(const char *path)
 enum sb_guarded sb_guarded(const char *path)
 {
 	size_t n = strlen(path);
+	enum sb_guarded g;
 
 	if (n > 7 && strcmp(path + n - 7, ".sample") == 0 && strstr(path, "hooks/"))
 		return SB_GUARDED_NO; /* git's own examples, which nothing runs */
-	for (const char *at = path; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
-		for (size_t i = 0; i < SB_ARRAY_LEN(rows); i++)
-			if (match_at(rows[i].pattern, at))
-				return rows[i].g;
+	g = by_kind(path, match_at);
+	if (g != SB_GUARDED_NO)
+		return g;
 	/* modules and work trees have settings and hooks of their own */
 	if (in_git(path)) {
 		const char *name = strrchr(path, '/') + 1;
@@ -196,11 +207,7 @@ static bool leads_through(const char *pattern, const char *at)
 
 enum sb_guarded sb_guarded_above(const char *path)
 {
-	for (const char *at = path; at; at = strchr(at, '/') ? strchr(at, '/') + 1 : NULL)
-		for (size_t i = 0; i < SB_ARRAY_LEN(rows); i++)
-			if (leads_through(rows[i].pattern, at))
-				return rows[i].g;
-	return SB_GUARDED_NO;
+	return by_kind(path, leads_through);
 }
 
 enum sb_guarded sb_guarded_link(const char *path)

@@ -2,6 +2,9 @@
 #include "core/guarded.h"
 #include "t.h"
 
+#include <stdio.h>
+#include <string.h>
+
 TEST(guarded_names)
 {
 	static const char *const yes[] = {
@@ -24,6 +27,40 @@ TEST(guarded_names)
 	for (size_t i = 0; i < SB_ARRAY_LEN(no); i++)
 		if (sb_guarded(no[i]) != SB_GUARDED_NO)
 			t_fail(__FILE__, __LINE__, "%s is guarded", no[i]);
+}
+
+/* What tools of today run or believe, each beside one that has always been told. */
+TEST(names_of_tools)
+{
+	static const struct {
+		enum sb_guarded g;
+		const char *names;
+	} want[] = {
+		{ SB_GUARDED_GIT, "lefthook.yaml .lefthook.yml lefthook-local.toml .huskyrc.js .lintstagedrc.json" },
+		{ SB_GUARDED_EDITOR, ".lvimrc .nvim/a.lua .gdbinit x.sublime-project" },
+		{ SB_GUARDED_AGENT, "opencode.json .opencode/x .windsurfrules .windsurf/a .clinerules .clinerules/a .continue/a .kiro/a" },
+		{ SB_GUARDED_SHELL, "mise.toml .config/mise.toml .direnvrc .bash_login .inputrc .tmux.conf .irbrc .pryrc shell.nix "
+				    "a/flake.nix .venv/bin/activate" },
+		{ SB_GUARDED_CI, ".forgejo/workflows/a .gitea/workflows/a .woodpecker/a.yaml .github/dependabot.yml" },
+		{ SB_GUARDED_PACKAGE, ".yarn/releases/y.cjs .pnp.cjs pnpm-workspace.yaml settings.gradle gradlew gradle/wrapper/a "
+				      "mvnw .mvn/jvm.config Gemfile Cargo.toml rust-toolchain.toml tox.ini noxfile.py usercustomize.py "
+				      "lib/site-packages/a.pth deno.json bunfig.toml" },
+		{ SB_GUARDED_BUILD, "compose.yml docker-compose.yaml Taskfile.yaml .justfile justfile Containerfile SConstruct WORKSPACE "
+				    "a/BUILD.bazel .bazelrc Vagrantfile vite.config.ts vite.config.mjs a/jest.config.cjs .eslintrc.js "
+				    ".eslintrc.cjs" },
+		{ SB_GUARDED_NO, "model.pth mise venv/lib/a.py src/config.js rc.js tsconfig.json gradle/libs.versions.toml .config "
+				 ".yarn/cache/a.zip node_modules/.bin/a" },
+	};
+
+	for (size_t i = 0; i < SB_ARRAY_LEN(want); i++) {
+		char text[600];
+		char *at = text;
+
+		(void)snprintf(text, sizeof(text), "%s", want[i].names);
+		for (char *name = strtok_r(at, " ", &at); name; name = strtok_r(NULL, " ", &at))
+			if (sb_guarded(name) != want[i].g)
+				t_fail(__FILE__, __LINE__, "%s is %d, not %d", name, (int)sb_guarded(name), (int)want[i].g);
+	}
 }
 
 /* Folders on the way to guarded names, once they are something else. */
