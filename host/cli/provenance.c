@@ -76,7 +76,8 @@ int provenance_read(const char *path, struct sb_prov_file *ret, struct sb_err *e
 	if (r == -ENOENT)
 		return r;
 	if (r < 0)
-		return sb_err_set(err, r, "cannot read %.300s: %s", path, strerror(-r));
+		return sb_err_set(err, r, "cannot read %.300s: %s", path,
+				  r == -EINVAL ? "it is no regular file" : strerror(-r));
 	r = sb_prov_parse(text, len, ret, &why);
 	return r < 0 ? sb_err_set(err, r, "%.200s: %.250s", path, why.text) : 0;
 }
@@ -236,7 +237,8 @@ int provenance_signers_read(const char *path, struct sb_signers *ret, struct sb_
 	int r = sb_fd_read_file(AT_FDCWD, path, SB_SIGNERS_FILE_MAX, &text, &len);
 
 	if (r < 0)
-		return sb_err_set(err, r, "cannot read %.300s: %s", path, strerror(-r));
+		return sb_err_set(err, r, "cannot read %.300s: %s", path,
+				  r == -EINVAL ? "it is no regular file" : strerror(-r));
 	r = sb_signers_parse(text, len, ret, &why);
 	if (r < 0)
 		return sb_err_set(err, r, "%.200s: %.250s", path, why.text);

@@ -151,11 +151,14 @@ static int read_whole(int fd, const struct stat *st, size_t cap, char **ret, siz
 
 int sb_fd_read_file(int dirfd, const char *path, size_t cap, char **ret, size_t *ret_len)
 {
-	sb_autofd int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY);
+	/* a FIFO in a project would be waited for, for ever */
+	sb_autofd int fd = openat(dirfd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
+	if (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) || S_ISBLK(st.st_mode))
+		return -EINVAL;
 	return read_whole(fd, &st, cap, ret, ret_len);
 }
 

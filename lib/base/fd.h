@@ -35,7 +35,7 @@ SB_MUST_CHECK int sb_fd_set_cloexec(int fd, bool on);
  * @dirfd/@path: as for openat(2), opened O_NOFOLLOW
  * @ret:  malloc'd, NUL-terminated one past @ret_len; caller frees
  *
- * Return: 0; -EFBIG when the file is larger than @cap; -errno.
+ * Return: 0; -EFBIG when the file is larger than @cap; -EINVAL: a FIFO, or the like; -errno.
  */
 SB_MUST_CHECK int sb_fd_read_file(int dirfd, const char *path, size_t cap, char **ret,
 				  size_t *ret_len);
