@@ -15,11 +15,13 @@
 #define SETTLE_NS 400000000ULL /* of silence: what is typed before is no answer to what was not seen yet */
 
 /*
- * Whatever a program left behind: colours of the terminal's own, no screen held back or reversed, plain
+ * Whatever a program left behind: a string that was not ended (also one that only its end ends), the Linux console's
+ * palette, colours of the terminal's own, no screen held back or reversed, plain
  * text and characters, cursor on, no margins or scroll region, no insert mode, keyboard not locked;
  * then beneath everything that is shown, in colours that are said.
  */
 #define CLEAN \
+	"\033\\\030\033]R\033\\" \
 	"\033]104\007\033]110\007\033]111\007\033]112\007\033[?2026l\033[?5l\033[?69l" \
 	"\033[0m\033(B\017\033[?6l\033[r\033[?7h\033[?25h\033[2l\033[4l\033[999;1H\r\n\033[0;97;40m"
 #define PLAIN "\033[0m"

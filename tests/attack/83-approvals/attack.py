@@ -53,7 +53,7 @@ told("no grants" in call([cmd, "grants", "ls"]).stdout, "nor left a grant")
 write(work + "/p/prepare.py", """
 import sys, socket
 sys.stdout.write("\\x1b[8m\\x1b[1;2r\\x1b(0\\x0e\\x1b[?25l\\x1b[4h\\x1b[?6h")
-sys.stdout.write("\\x1b]10;#000000\\x07\\x1b]11;#000000\\x07\\x1b]4;7;#000000\\x07\\x1b[?69h\\x1b[1;2s\\x1b[?5h\\x1b[?2026h")
+sys.stdout.write("\\x1b]P7000000\\x1b]PF000000\\x1b]10;#000000\\x07\\x1b]11;#000000\\x07\\x1b]4;7;#000000\\x07\\x1b[?69h\\x1b[1;2s\\x1b[?5h\\x1b[?2026h")
 sys.stdout.flush()
 s = socket.create_connection(("host.sendbox.internal", int(sys.argv[1])))
 s.sendall(b"GET / HTTP/1.0\\r\\n\\r\\n")
@@ -63,7 +63,7 @@ except OSError:
     pass
 """)
 p = Pty([run, "--", "python3", "prepare.py", str(port)])
-told(p.until(rb"\x1b\[\?2026h.*\x1b\]104\x07\x1b\]110\x07\x1b\]111\x07.*\x1b\[\?2026l\x1b\[\?5l\x1b\[\?69l\x1b\[0m\x1b\(B\x0f\x1b\[\?6l\x1b\[r\x1b\[\?7h\x1b\[\?25h\x1b\[2l\x1b\[4l.*\x1b\[0;97;40m.*sendbox asks"), "the question undoes what was done to the terminal", p.shown)
+told(p.until(rb"\x1b\[\?2026h.*\x1b\\\x18\x1b\]R\x1b\\\x1b\]104\x07\x1b\]110\x07\x1b\]111\x07.*\x1b\[\?2026l\x1b\[\?5l\x1b\[\?69l\x1b\[0m\x1b\(B\x0f\x1b\[\?6l\x1b\[r\x1b\[\?7h\x1b\[\?25h\x1b\[2l\x1b\[4l.*\x1b\[0;97;40m.*sendbox asks"), "the question undoes what was done to the terminal", p.shown)
 p.type(b"no\n")
 p.end()
 
