@@ -13,7 +13,7 @@ enum { O_STAT = 1, O_NAMES, O_GUARDED, O_JSON, O_HELP };
 static const struct cli_option table[] = {
 	{ "stat", 0, NULL, "lines added and removed of each file, not the lines", O_STAT },
 	{ "names", 0, NULL, "paths alone: A added, D deleted, M changed, T of another kind, P mode, "
-			    "owner or attributes", O_NAMES },
+			    "owner or attributes, Q in quarantine", O_NAMES },
 	{ "guarded", 0, NULL, "only what programs outside run or believe: hooks, settings, CI files",
 	  O_GUARDED },
 	{ "json", 0, NULL, "one object a path", O_JSON },
@@ -28,7 +28,7 @@ static const char *flag_of(int id)
 static int usage(void)
 {
 	printf("usage: sendbox diff [options] [SESSION] [PATH]...\n\nShow what a session added, changed and "
-	       "deleted: the last one of this project, or the one whose id\nbegins with SESSION. What "
+	       "deleted: the last one of this project, or SESSION: the first\ndigits of its id, or an instance's name for its last one. What "
 	       "programs outside run or believe comes first.\n\n");
 	cli_options_help(table, SB_ARRAY_LEN(table));
 	return SB_EXIT_OK;
@@ -55,6 +55,8 @@ static int one(const struct cli_dirs *d, const struct snaps_words *w, size_t i, 
 	}
 	if (r == 0)
 		r = snaps_pair(&c, "--session", of->session);
+	if (r == 0 && of->quarantined[0])
+		r = snaps_pair(&c, "--quarantined", of->quarantined);
 	if (r == 0)
 		r = snaps_words_only(w, i, &c, &any, err);
 	if (r < 0 || !any)

@@ -4,7 +4,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -12,25 +11,27 @@
 #include "cli.h"
 #include "dirs.h"
 #include "options.h"
+#include "os/loop.h"
+#include "snaps_prune.h"
 #include "snaps_words.h"
-#include "state/session_record.h"
 
 enum { O_JSON = 1, O_ALL, O_EXCLUDE, O_LABEL, O_STAT, O_NAMES, O_GUARDED, O_DRY, O_CONTINUE, O_ABORT,
-       O_TO, O_KEEP, O_OLDER, O_HELP };
+       O_TO, O_KEEP, O_OLDER, O_MANUAL, O_HELP };
 static const struct cli_option table[] = {
 	{ "json", 0, NULL, "ls, create, verify, diff, restore: objects, one a line", O_JSON },
-	{ "all", 'a', NULL, "ls: of every folder, not the current one's alone", O_ALL },
+	{ "all", 'a', NULL, "ls, prune: of every folder, not the current one's alone", O_ALL },
 	{ "exclude", 0, "PATTERN", "create: leave out a name, or a path with a slash", O_EXCLUDE },
 	{ "label", 0, "TEXT", "create: a word to know it by", O_LABEL },
 	{ "stat", 0, NULL, "diff: lines added and removed, not the lines", O_STAT },
 	{ "names", 0, NULL, "diff: paths alone", O_NAMES },
 	{ "guarded", 0, NULL, "diff, restore: only what programs outside run or believe", O_GUARDED },
-	{ "dry-run", 0, NULL, "restore: tell what would be done, do nothing", O_DRY },
+	{ "dry-run", 0, NULL, "restore, prune: tell what would be done, do nothing", O_DRY },
 	{ "continue", 0, NULL, "restore: finish one that was interrupted", O_CONTINUE },
 	{ "abort", 0, NULL, "restore: take one back that was interrupted", O_ABORT },
 	{ "to", 0, "DIR", "restore: into that folder, not the one that it is of", O_TO },
 	{ "keep", 0, "N", "prune: the newest N of each folder stay (default 20)", O_KEEP },
 	{ "older-than", 0, "TIME", "prune: only those that are older, as 30d", O_OLDER },
+	{ "manual", 0, NULL, "prune: those made by hand, too", O_MANUAL },
 	{ "help", 'h', NULL, "this text", O_HELP },
 };
 
@@ -40,10 +41,7 @@ struct snap_cmd {
 	const char *to;
 	bool all;
 	bool dry;
-	bool kept;
-	size_t staying;
-	char number[24];
-	char before[24];
+	struct snaps_prune prune;
 	char **argv;
 	int argc;
 	struct sb_err err;
@@ -58,7 +56,7 @@ static int usage(void)
 	       "  diff ID [ID]           compare two, or one with what is there now\n"
 	       "  restore ID [PATH]...   put everything back as it was, or those paths\n"
 	       "  rm ID...               remove some, and what nobody needs any more\n"
-	       "  prune                  remove old ones of every folder; not those of sessions that are kept\n"
+	       "  prune                  remove old ones of the current folder; not those of sessions that are kept\n"
 	       "  gc                     remove what nobody needs any more\n\n"
 	       "An id may be cut to its first digits, 4 at least.\n\n");
 	cli_options_help(table, SB_ARRAY_LEN(table));
@@ -208,53 +206,17 @@ static int do_rm(struct snap_cmd *c)
 	for (int i = 0; r == 0 && i < c->argc; i++)
 		r = snaps_pair(&c->call, "--only", c->argv[i]);
 	for (int i = 0; r == 0 && i < c->argc; i++)
-		r = snaps_note(&c->dirs, "remove", "", c->argv[i], NULL, &c->err);
+		r = snaps_note(&c->dirs, "remove", c->argv[i], c->argv[i], NULL, &c->err);
 	return r < 0 ? r : snaps_run(&c->dirs, &c->call, NULL, &c->err);
-}
-
-/* Of sessions that are kept, or run. The words last as long as this program. */
-static int stays(void *arg, const struct session_record *s)
-{
-	struct snap_cmd *c = arg;
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && (s->kept || s->outcome == SESSION_RUNNING) && i < s->n_snapshots; i++) {
-		const char *const ids[] = { s->snapshots[i].before, s->snapshots[i].after };
-
-		for (size_t k = 0; r == 0 && k < 2; k++) {
-			char *id = ids[k][0] ? strdup(ids[k]) : NULL;
-
-			if (ids[k][0])
-				r = id ? snaps_pair(&c->call, "--only", id) : -ENOMEM;
-			c->staying += ids[k][0] != '\0';
-		}
-	}
-	if (r == -E2BIG)
-		return sb_err_set(&c->err, r, "prune: too many sessions are kept");
-	return r;
-}
-
-static int protect(struct snap_cmd *c)
-{
-	sb_autostate struct state *s = NULL;
-	int r = state_open(&c->dirs.d, &s, &c->err);
-
-	return r < 0 ? r : session_record_each(s, stays, c, &c->err);
 }
 
 static int do_prune(struct snap_cmd *c)
 {
 	int r = operands(c, 0, 0);
 
-	if (r == 0 && !c->kept)
-		r = snaps_pair(&c->call, "--keep", "20");
-	if (r == 0)
-		r = protect(c);
-	if (r == 0 && c->staying > 0)
-		printf("%zu snapshots of sessions that are kept, or run, stay\n", c->staying);
-	if (r == 0)
-		r = snaps_note(&c->dirs, "prune", "", NULL, NULL, &c->err);
-	return r < 0 ? r : snaps_run(&c->dirs, &c->call, NULL, &c->err);
+	c->prune.all = c->all;
+	c->prune.dry = c->dry;
+	return r < 0 ? r : snaps_prune(&c->dirs, &c->prune, &c->err);
 }
 
 static int do_gc(struct snap_cmd *c)
@@ -276,7 +238,7 @@ static const struct verb {
 	{ "restore", do_restore, 1U << O_JSON | 1U << O_GUARDED | 1U << O_DRY |
 					 1U << O_CONTINUE | 1U << O_ABORT | 1U << O_TO },
 	{ "rm", do_rm, 0 },
-	{ "prune", do_prune, 1U << O_KEEP | 1U << O_OLDER },
+	{ "prune", do_prune, 1U << O_KEEP | 1U << O_OLDER | 1U << O_ALL | 1U << O_DRY | 1U << O_MANUAL },
 	{ "gc", do_gc, 0 },
 };
 
@@ -306,14 +268,17 @@ static int take(struct snap_cmd *c, int id, const char *v)
 	case O_KEEP:
 		if (sb_num_u64(v, 0, INT32_MAX, &n) < 0)
 			return sb_err_set(&c->err, -EINVAL, "--keep \"%.40s\": a number", v);
-		c->kept = true;
-		return snaps_pair(&c->call, "--keep", v);
+		c->prune.keep = n;
+		return 0;
+	case O_MANUAL:
+		c->prune.manual = true;
+		return 0;
 	case O_OLDER:
 		if (sb_num_duration_ms(v, &n) < 0)
 			return sb_err_set(&c->err, -EINVAL, "--older-than \"%.40s\": a time, as 30d", v);
-		(void)snprintf(c->before, sizeof(c->before), "%lld",
-			       (long long)time(NULL) - (long long)(n / 1000));
-		return snaps_pair(&c->call, "--before", c->before);
+		c->prune.before_ns = sb_real_ns();
+		c->prune.before_ns -= SB_MIN(c->prune.before_ns - 1, n * 1000000U);
+		return 0;
 	default:
 		return snaps_word(&c->call, flags[id]);
 	}
@@ -329,7 +294,7 @@ static const struct verb *verb_of(const char *name)
 
 int cmd_snapshot(int argc, char **argv)
 {
-	static struct snap_cmd c;
+	static struct snap_cmd c = { .prune = { .keep = 20 } };
 	const struct verb *v = verb_of(argc > 0 ? argv[0] : NULL);
 	const char *value;
 	bool dashes;

@@ -26,7 +26,7 @@ static const char *const words[] = { NULL, "--force", "--dry", "--guarded", "--c
 static int usage(void)
 {
 	printf("usage: sendbox undo [options] [SESSION] [PATH]...\n\nPut back what a session changed: the last "
-	       "one of this project, or the one whose id begins with\nSESSION; everything, or the paths "
+	       "one of this project, or SESSION: the first digits\nof its id, or an instance's name for its last one; everything, or the paths "
 	       "given. What you changed after the session is told and left\nalone. What is there now is kept "
 	       "as a snapshot first: an undo can be undone.\n\n");
 	cli_options_help(table, SB_ARRAY_LEN(table));

@@ -16,6 +16,7 @@
 #include "hold.h"
 #include "launch_i.h"
 #include "plan_net.h"
+#include "run_snaps.h"
 #include "sizes.h"
 
 #define REPORT_AFTER_NS 10000000000ULL
@@ -191,7 +192,12 @@ static int prepare(struct run *r, struct sb_err *err)
 		return launch_fail(r, SB_FAIL_INTERNAL, err, k);
 	if (!r->opt->plan)
 		k = launch_load(r, err);
-	return k < 0 ? k : launch_plan(r, err);
+	if (k == 0)
+		k = launch_plan(r, err);
+	if (k < 0)
+		return k;
+	k = run_snaps_check(r, err);
+	return k < 0 ? launch_fail(r, SB_FAIL_USAGE, err, k) : 0;
 }
 
 static int run(struct run *r, struct sb_err *err)

@@ -316,7 +316,7 @@ static const struct cli_option run_table[] = {
 	{ "tty", 't', NULL, "the same as --interactive", O_INTERACTIVE },
 	{ "separate-stderr", 0, NULL, "with a terminal: keep stderr apart", O_SEPARATE },
 	{ "json", 0, NULL, "print one JSON event a line", O_JSON },
-	{ "no-snapshot", 0, NULL, "no snapshots of what is shared: no diff and no undo", O_NO_SNAPSHOT },
+	{ "no-snapshot", 0, NULL, "no snapshots of what is shared: no diff, no undo, no look at guarded paths", O_NO_SNAPSHOT },
 	{ "keep", 0, NULL, "keep the session's directory for inspection", O_KEEP },
 	{ "dry-run", 0, NULL, "print the signed plan and start nothing", O_DRY },
 	{ "valid-for", 0, "TIME", "with --dry-run: how long the plan may be run (default 5m)",

@@ -18,9 +18,12 @@ struct list {
 	uint64_t more;
 };
 
+#define LISTS 9
+
 struct report {
 	struct list commands;
 	struct list files;
+	struct list quarantined;
 	struct list network;
 	struct list packages;
 	struct list secrets;
@@ -42,10 +45,10 @@ static void list_done(struct list *l)
 	json_decref(l->seen);
 }
 
-static struct list *const *lists_of(struct report *r, struct list *out[8])
+static struct list *const *lists_of(struct report *r, struct list *out[LISTS])
 {
-	struct list *const all[] = { &r->commands, &r->files, &r->network,  &r->packages,
-				     &r->secrets,  &r->ssh,   &r->refused, &r->approvals };
+	struct list *const all[LISTS] = { &r->commands, &r->files, &r->network, &r->packages, &r->secrets,
+					  &r->ssh, &r->refused, &r->approvals, &r->quarantined };
 
 	memcpy(out, all, sizeof(all));
 	return out;
@@ -54,7 +57,7 @@ static struct list *const *lists_of(struct report *r, struct list *out[8])
 int report_new(struct report **ret)
 {
 	struct report *r = calloc(1, sizeof(*r));
-	struct list *all[8];
+	struct list *all[LISTS];
 
 	if (!r)
 		return -ENOMEM;
@@ -73,7 +76,7 @@ int report_new(struct report **ret)
 
 struct report *report_free(struct report *r)
 {
-	struct list *all[8];
+	struct list *all[LISTS];
 
 	if (!r)
 		return NULL;
@@ -381,12 +384,24 @@ void report_add(struct report *r, const struct sb_audit_record *rec)
 	}
 }
 
+static void append(struct list *l, json_t *o)
+{
+	if (json_array_size(l->v) < REPORT_LIST_MAX)
+		(void)json_array_append(l->v, o);
+	else
+		l->more++;
+}
+
 void report_add_file(struct report *r, json_t *change)
 {
 	const char *status = json_string_value(json_object_get(change, "status"));
 
 	if (!status)
 		return;
+	if (json_object_get(change, "quarantined")) { /* it is not there: no change of the folder */
+		append(&r->quarantined, change);
+		return;
+	}
 	if (status[0] == 'A')
 		r->added++;
 	else if (status[0] == 'D')
@@ -394,10 +409,7 @@ void report_add_file(struct report *r, json_t *change)
 	else
 		r->modified++;
 	r->guarded += json_object_get(change, "guarded") != NULL;
-	if (json_array_size(r->files.v) < REPORT_LIST_MAX)
-		(void)json_array_append(r->files.v, change);
-	else
-		r->files.more++;
+	append(&r->files, change);
 }
 
 /* ---- the document ---- */
@@ -447,6 +459,7 @@ json_t *report_json(struct report *r, const struct session_record *s)
 				"received", (json_int_t)r->down);
 
 	if (!doc || put(doc, "commands", &r->commands) < 0 || put(doc, "changes", &r->files) < 0 ||
+	    put(doc, "quarantined", &r->quarantined) < 0 ||
 	    put(doc, "network", &r->network) < 0 || put(doc, "packages", &r->packages) < 0 ||
 	    put(doc, "secrets", &r->secrets) < 0 || put(doc, "ssh", &r->ssh) < 0 ||
 	    put(doc, "refused", &r->refused) < 0 || put(doc, "approvals", &r->approvals) < 0) {

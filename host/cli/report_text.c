@@ -122,18 +122,31 @@ static void command(const struct out *o, const json_t *e)
 	times(o, num(e, "count"));
 }
 
-static void change(const struct out *o, const json_t *e)
+static void path_of(const struct out *o, const json_t *e)
 {
 	sb_autofree char *path = NULL;
 
-	(void)fprintf(o->to, "%.1s ", str(e, "status"));
 	if (o->several && asprintf(&path, "%s/%s", str(e, "source"), str(e, "path")) < 0)
 		path = NULL;
 	value(o, path ? path : str(e, "path"));
+}
+
+static void change(const struct out *o, const json_t *e)
+{
+	(void)fprintf(o->to, "%.1s ", str(e, "status"));
+	path_of(o, e);
 	if (json_object_get(e, "guarded")) {
 		(void)fputs("  guarded: ", o->to);
 		plan_put(o->to, str(e, "guarded"));
 	}
+}
+
+static void quarantined(const struct out *o, const json_t *e)
+{
+	(void)fprintf(o->to, "%s: ", str(e, "status")[0] == 'A'	  ? "added"
+				     : str(e, "status")[0] == 'D' ? "deleted" : "changed");
+	path_of(o, e);
+	(void)fprintf(o->to, "  in snapshot %.12s", str(e, "quarantined"));
 }
 
 static void destination(const struct out *o, const json_t *e)
@@ -219,6 +232,8 @@ static void snapshot(const struct out *o, const json_t *e)
 	value(o, str(e, "source"));
 	(void)fprintf(o->to, ": before %.16s, after %.16s", str(e, "before")[0] ? str(e, "before") : "-",
 		      str(e, "after")[0] ? str(e, "after") : "-");
+	if (str(e, "quarantined")[0])
+		(void)fprintf(o->to, ", with what is in quarantine %.16s", str(e, "quarantined"));
 }
 
 /* ---- parts ---- */
@@ -321,6 +336,7 @@ static void render(FILE *to, bool md, const json_t *doc)
 
 	head(o, doc);
 	files(o, doc);
+	list(o, doc, "quarantined", "Quarantined: put back, and not there any more", quarantined);
 	list(o, doc, "network", "Network", destination);
 	list(o, doc, "refused", "Refused", refusal);
 	list(o, doc, "commands", "Commands", command);

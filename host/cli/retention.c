@@ -90,6 +90,8 @@ static int on_session(void *arg, const struct session_record *r)
 			(void)json_array_append_new(o->snapshots, json_string(r->snapshots[i].before));
 		if (r->snapshots[i].after[0])
 			(void)json_array_append_new(o->snapshots, json_string(r->snapshots[i].after));
+		if (r->snapshots[i].quarantined[0])
+			(void)json_array_append_new(o->snapshots, json_string(r->snapshots[i].quarantined));
 	}
 	return 0;
 }

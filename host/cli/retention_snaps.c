@@ -48,7 +48,8 @@ static int on_session(void *arg, const struct session_record *r)
 	sb_hex_write(r->id, sizeof(r->id), hex);
 	k = json_object_set_new(l->sessions, hex, json_true());
 	for (size_t i = 0; k == 0 && (r->kept || r->outcome == SESSION_RUNNING) && i < r->n_snapshots; i++) {
-		const char *const ids[] = { r->snapshots[i].before, r->snapshots[i].after };
+		const char *const ids[] = { r->snapshots[i].before, r->snapshots[i].after,
+					   r->snapshots[i].quarantined };
 
 		for (size_t n = 0; n < SB_ARRAY_LEN(ids); n++)
 			if (ids[n][0])

@@ -39,30 +39,88 @@ static bool is_inner(enum cfg_layer layer)
 	return layer == CFG_ORG || layer == CFG_PROJECT || layer == CFG_AGENT;
 }
 
-static bool enabled(const struct run *r)
+const char *run_snaps_changed(const struct run *r)
 {
 	const struct plan_input in = launch_input(r);
 
+	return r->opt->plan ? "keep" : conf_str(&in, "guarded_paths.changed", "keep");
+}
+
+/* Whether guarded paths that the session changes are put back, or asked for. */
+static bool reviews(const struct run *r)
+{
+	return strcmp(run_snaps_changed(r), "keep") != 0;
+}
+
+static bool is_command(const struct run *r)
+{
+	return !r->plan->builder && r->plan->task == SB_TASK_COMMAND;
+}
+
+static bool enabled(const struct run *r)
+{
+	const struct plan_input in = launch_input(r);
 	const struct cfg_value *v;
 
-	if (r->opt->no_snapshot || r->plan->builder || r->plan->task != SB_TASK_COMMAND)
+	if (r->opt->no_snapshot || !is_command(r))
 		return false;
 	if (r->opt->plan || conf_bool(&in, "snapshots.enabled", true))
 		return true;
 	/* a project's file does not turn off what the review of guarded paths needs */
 	v = cfg_get(in.conf->cfg, "snapshots.enabled");
-	return v && is_inner(v->origin.layer) && strcmp(conf_str(&in, "guarded_paths.changed", "keep"), "keep") != 0;
+	return v && is_inner(v->origin.layer) && reviews(r);
+}
+
+static size_t subjects(const struct run *r)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->plan->n_mounts; i++)
+		n += is_subject(r, &r->plan->mounts[i]);
+	return n;
 }
 
 bool run_snaps_wanted(const struct run *r)
 {
-	size_t n = 0;
+	return enabled(r) && subjects(r) > 0;
+}
 
-	if (!enabled(r))
-		return false;
-	for (size_t i = 0; i < r->plan->n_mounts; i++)
-		n += is_subject(r, &r->plan->mounts[i]);
-	return n > 0;
+int run_snaps_check(const struct run *r, struct sb_err *err)
+{
+	const struct plan_input in = launch_input(r);
+	char review[300];
+	char off[300] = "--no-snapshot";
+
+	if (!is_command(r) || !reviews(r) || enabled(r) || subjects(r) == 0)
+		return 0;
+	conf_where(&in, conf_set(&in, "guarded_paths.changed"), review, sizeof(review));
+	if (!r->opt->no_snapshot) {
+		conf_where(&in, conf_set(&in, "snapshots.enabled"), review, sizeof(review));
+		(void)snprintf(off, sizeof(off), "snapshots.enabled: false (%.260s)", review);
+		conf_where(&in, conf_set(&in, "guarded_paths.changed"), review, sizeof(review));
+	}
+	return sb_err_set(err, -EINVAL, "%s and guarded_paths.changed: %s (%.200s) exclude each other: without snapshots nobody "
+			  "knows which guarded paths the session changes; nothing was run. Take snapshots, or say "
+			  "guarded_paths.changed: keep", off, run_snaps_changed(r), review);
+}
+
+/* With "keep" the user may leave guarded paths out: that they are not looked at is said before, not found out later. */
+static void tell_unseen(struct run *r)
+{
+	const struct plan_input in = launch_input(r);
+	const struct cfg_value *v = NULL;
+	bool left_out = false;
+
+	if (!is_command(r) || subjects(r) == 0)
+		return;
+	if (!enabled(r)) {
+		launch_say(r, "without snapshots the guarded paths that the session changes are not looked at");
+		return;
+	}
+	for (size_t i = 0; !r->opt->plan && !reviews(r) && (v = cfg_item(in.conf->cfg, "snapshots.exclude", i)); i++)
+		left_out = left_out || !is_inner(v->origin.layer);
+	if (left_out)
+		launch_say(r, "what snapshots.exclude of your configuration leaves out is not looked at for guarded paths");
 }
 
 /* A file that is shared by itself has no folder to be captured: what undo cannot do is said before, not after. */
@@ -81,6 +139,13 @@ static void tell_files(struct run *r)
 	}
 }
 
+static void drop(char **v, size_t n)
+{
+	while (n > 0)
+		free(v[--n]);
+	free(v);
+}
+
 static void done(struct run *r)
 {
 	struct run_snaps *s = r->snaps;
@@ -89,11 +154,11 @@ static void done(struct run *r)
 	sb_fd_close(&s->sock); /* it sees that and ends */
 	while (s->pid > 0 && waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
 		continue;
-	for (size_t i = 0; i < s->n; i++)
+	for (size_t i = 0; i < s->n; i++) {
 		sb_fd_close(&s->v[i].fd);
-	for (size_t i = 0; i < s->n_lines; i++)
-		free(s->lines[i]);
-	free(s->lines);
+		drop(s->v[i].paths, s->v[i].n_paths);
+	}
+	drop(s->lines, s->n_lines);
 	free(s);
 	r->snaps = NULL;
 }
@@ -112,24 +177,33 @@ static int ask(struct run *r, enum snap_op op, size_t tree)
 	return n < 0 ? -errno : 0;
 }
 
+/* @text: taken. */
+static void append(char ***v, size_t *n, char *text)
+{
+	void *more = text ? realloc(*v, (*n + 1) * sizeof(char *)) : NULL;
+
+	if (!more) {
+		free(text);
+		return;
+	}
+	*v = more;
+	(*v)[(*n)++] = text;
+}
+
 static void note_guarded(struct run_snaps *s, const struct snap_msg_guarded *m)
 {
-	void *more;
+	struct run_snap *v = &s->v[s->at];
 	char *line = NULL;
 	const size_t len = strlen(m->path);
 	const bool cut = len > LINE_PATH;
 
+	if (v->n_paths < LINES_MAX)
+		append(&v->paths, &v->n_paths, strdup(m->path));
 	if (s->n_lines >= LINES_MAX ||
 	    asprintf(&line, "%c %.*s%s%s (%.39s)", (char)m->status, cut ? LINE_PATH / 2 : LINE_PATH, m->path, cut ? "..." : "",
 		     cut ? m->path + len - LINE_PATH / 2 : "", m->what) < 0)
 		return;
-	more = realloc(s->lines, (s->n_lines + 1) * sizeof(char *));
-	if (!more) {
-		free(line);
-		return;
-	}
-	s->lines = more;
-	s->lines[s->n_lines++] = line;
+	append(&s->lines, &s->n_lines, line);
 }
 
 /* Return: 1: a DONE, in @m; 0: something else, or nothing yet; -errno. */
@@ -176,13 +250,19 @@ static void remember(struct run *r)
 	const struct run_snaps *s = r->snaps;
 	struct sb_err err = { 0 };
 
-	for (size_t i = 0; r->memory && i < s->n; i++)
-		if (s->v[i].before[0] &&
-		    session_record_snapshot(r->memory, r->plan->session, s->v[i].mount->host, s->v[i].before,
-					    s->v[i].after, &err) < 0) {
+	for (size_t i = 0; r->memory && i < s->n; i++) {
+		const struct run_snap *v = &s->v[i];
+		int k = 0;
+
+		if (v->before[0])
+			k = session_record_snapshot(r->memory, r->plan->session, v->mount->host, v->before, v->after, &err);
+		if (k == 0 && v->before[0] && v->made[0])
+			k = session_record_quarantine(r->memory, r->plan->session, v->mount->host, v->made, &err);
+		if (k < 0) {
 			launch_say(r, err.text);
 			return;
 		}
+	}
 }
 
 static void on_answer(struct sb_io *io, uint32_t events)
@@ -234,12 +314,13 @@ static int open_trees(struct run *r, struct sb_err *err)
 static int add_rules(const struct run *r, struct snaps_call *c)
 {
 	const struct plan_input in = launch_input(r);
+	const bool all = reviews(r);
 	const struct cfg_value *v;
 	int k = 0;
 
 	for (size_t i = 0; k == 0 && !r->opt->plan && (v = cfg_item(in.conf->cfg, "snapshots.exclude", i)); i++)
-		/* what a project leaves out the review sees all the same */
-		k = snaps_pair(c, is_inner(v->origin.layer) ? "--exclude-inner" : "--exclude", conf_text(&in, v));
+		/* what a project leaves out the review sees all the same; and what anybody does when it is to act */
+		k = snaps_pair(c, all || is_inner(v->origin.layer) ? "--exclude-inner" : "--exclude", conf_text(&in, v));
 	return k;
 }
 
@@ -278,6 +359,7 @@ int run_snaps_begin(struct run *r, struct sb_err *err)
 	int k;
 
 	tell_files(r);
+	tell_unseen(r);
 	if (!run_snaps_wanted(r))
 		return 0;
 	r->snaps = calloc(1, sizeof(*r->snaps));
@@ -304,6 +386,7 @@ static int after_one(struct run *r, size_t i, struct snap_msg_done *m)
 {
 	int k = ask(r, SNAP_OP_AFTER, i);
 
+	r->snaps->at = i;
 	while (k == 0)
 		k = answer(r->snaps, 0, m);
 	if (k < 0)
@@ -367,8 +450,7 @@ void run_snaps_again(struct run *r, size_t i)
 		launch_say(r, r->snaps->v[i].after[0]
 				      ? "no snapshot after the quarantine: diff and report show what is in it, too"
 				      : "no snapshot after the quarantine either");
-	else
-		remember(r);
+	remember(r);
 }
 
 void run_snaps_end(struct run *r)

@@ -9,6 +9,9 @@
 
 struct run;
 
+/* Before anything starts: that no setting takes away what the review of guarded paths needs.
+ * Return: 0; -EINVAL with the text. */
+SB_MUST_CHECK int run_snaps_check(const struct run *r, struct sb_err *err);
 /* Whether this session has any. */
 bool run_snaps_wanted(const struct run *r);
 /* After START was sent. The command may run when it has answered; if it fails the session ends.

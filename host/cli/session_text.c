@@ -29,9 +29,10 @@ static json_t *snapshots_json(const struct session_record *r)
 	for (size_t i = 0; i < r->n_snapshots; i++) {
 		const struct session_snapshot *s = &r->snapshots[i];
 
-		(void)json_array_append_new(all, json_pack("{s:o,s:o,s:o}", "source",
+		(void)json_array_append_new(all, json_pack("{s:o,s:o,s:o,s:o}", "source",
 							   commands_text(s->source), "before",
-							   or_null(s->before), "after", or_null(s->after)));
+							   or_null(s->before), "after", or_null(s->after),
+							   "quarantined", or_null(s->quarantined)));
 	}
 	return all;
 }
@@ -209,6 +210,7 @@ void session_text_show(FILE *to, const struct session_record *r)
 		row(to, "snapshots", s->source);
 		row(to, "  before", s->before);
 		row(to, "  after", s->after);
+		row(to, "  in quarantine", s->quarantined);
 	}
 	if (r->kept)
 		row(to, "kept", "yes");

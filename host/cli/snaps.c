@@ -15,6 +15,7 @@
 #include "cli.h"
 #include "core/plan.h"
 #include "os/spawn.h"
+#include "session_text.h"
 #include "snapshot/helper.h"
 #include "state/session_record.h"
 
@@ -176,7 +177,7 @@ int snaps_session(const struct cli_dirs *d, const char *session, const char *pat
 	int r = state_open(&d->d, &s, err);
 
 	if (r == 0)
-		r = session_record_get(s, session, path, &rec, err);
+		r = session_text_find(s, session, path, &rec, err);
 	if (r < 0)
 		return r;
 	v = calloc(rec.n_snapshots + 1, sizeof(*v));
@@ -189,6 +190,7 @@ int snaps_session(const struct cli_dirs *d, const char *session, const char *pat
 			continue;
 		(void)snprintf(v[n].before, sizeof(v[n].before), "%s", x->before);
 		(void)snprintf(v[n].after, sizeof(v[n].after), "%s", x->after);
+		(void)snprintf(v[n].quarantined, sizeof(v[n].quarantined), "%s", x->quarantined);
 		sb_hex_write(rec.id, sizeof(rec.id), v[n].session);
 		v[n].running = rec.outcome == SESSION_RUNNING;
 		v[n].path = strdup(x->source);

@@ -46,6 +46,9 @@ struct snaps_act {
 	const char *session;  /* hex, or NULL */
 	char *const *paths;   /* those alone; NULL: everything */
 	size_t n_paths;
+	uint64_t more_paths;  /* that are not among them */
+	const uint8_t *in;    /* 16 bytes: the session whose record it is; NULL: of none */
+	char *saved;          /* 65 bytes: set to the snapshot of what was there, "" = none; or NULL */
 	bool force;
 };
 /*
@@ -59,11 +62,12 @@ SB_MUST_CHECK int snaps_restore(const struct cli_dirs *d, struct snaps_call *c, 
 /* Text that a session may have chosen goes to a terminal: the program escapes it then. */
 bool snaps_to_terminal(void);
 
-/* Ids of the snapshots of a session, hex; after: "" when there is none. @session: a prefix, or NULL: the
+/* Ids of the snapshots of a session, hex; after: "" when there is none. @session: a prefix, an instance, or NULL: the
  * last one of @path (NULL: of any). @path_ret: where they are of, malloc'd. */
 struct snaps_of {
 	char before[72];
 	char after[72];
+	char quarantined[72]; /* "" when nothing was */
 	char session[40];
 	char *path;
 	bool running; /* it has not ended */

@@ -43,6 +43,8 @@ static struct sb_audit_event event_of(const struct acting *x, const char *action
 {
 	struct sb_audit_event e = { .kind = SB_AUDIT_SNAPSHOT, .action = action, .subject = x->a->subject };
 
+	if (x->a->in)
+		memcpy(e.session, x->a->in, sizeof(e.session));
 	sb_audit_put(&e, "snapshot", x->a->snapshot);
 	sb_audit_put(&e, "of_session", x->a->session);
 	sb_audit_put(&e, "saved", x->saved);
@@ -65,11 +67,13 @@ static int on_plan(struct acting *x, const struct snap_msg_plan *m, int sock)
 	sb_audit_put_num(&e, "remove", m->remove);
 	if (x->words_len > 0) {
 		sb_audit_put_list(&e, "paths", x->words, x->words_len);
-		sb_audit_put_num(&e, "paths_count", x->a->n_paths);
+		sb_audit_put_num(&e, "paths_count", x->a->n_paths + x->a->more_paths);
 	}
 	r = audit_note(&x->d->d, &e, 1, x->err);
 	if (r < 0)
 		return r;
+	if (x->a->saved)
+		memcpy(x->a->saved, x->saved, sizeof(x->saved));
 	x->allowed = true;
 	return send(sock, &go, sizeof(go), MSG_NOSIGNAL) < 0 ? -errno : 0;
 }

@@ -4,10 +4,12 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
 #include "core/plan.h"
+#include "session_text.h"
 
 int snaps_absolute(const char *word, char **ret, struct sb_err *err)
 {
@@ -53,6 +55,23 @@ static bool is_session(const char *word)
 	return n >= 4 && n <= 32 && strspn(word, "0123456789abcdef") == n;
 }
 
+/* Whether @word is an instance that had a session. Return: 1; 0; -EINVAL: a path of that name is there, too. */
+static int is_instance(const struct cli_dirs *d, const char *word, struct sb_err *err)
+{
+	sb_autostate struct state *s = NULL;
+	sb_autosession struct session_record rec = { 0 };
+	struct sb_err none = { 0 };
+	struct stat st;
+	int r = strchr(word, '/') || word[0] == '.' ? -ENOENT : state_open(&d->d, &s, &none);
+
+	if (r < 0 || session_text_find(s, word, NULL, &rec, &none) < 0)
+		return 0; /* what is wrong shows when it is read as a path */
+	if (lstat(word, &st) == 0)
+		return sb_err_set(err, -EINVAL, "\"%.200s\" is an instance and a path: say ./%.200s for the path, or the "
+				  "session's id, see sendbox session ls", word, word);
+	return 1;
+}
+
 /* Each path must lie in a folder that the session could write to. */
 static int in_some(const struct snaps_words *w, char **argv, struct sb_err *err)
 {
@@ -62,7 +81,7 @@ static int in_some(const struct snaps_words *w, char **argv, struct sb_err *err)
 		for (size_t i = 0; i < w->n_of; i++)
 			in = in || sb_path_within(w->paths[k], w->of[i].path);
 		if (!in)
-			return sb_err_set(err, -EINVAL, "\"%.200s\": neither a session nor a path of session %.12s, "
+			return sb_err_set(err, -EINVAL, "\"%.200s\": neither a session, an instance nor a path of session %.12s, "
 					  "which could write to %.200s%s", argv[k], w->of[0].session,
 					  w->of[0].path, w->n_of > 1 ? " and others" : "");
 	}
@@ -72,14 +91,17 @@ static int in_some(const struct snaps_words *w, char **argv, struct sb_err *err)
 int snaps_words(const struct cli_dirs *d, int argc, char **argv, struct snaps_words *ret, struct sb_err *err)
 {
 	char here[PATH_MAX];
-	int r = 0;
+	int r = argc > 0 ? is_session(argv[0]) ? 1 : is_instance(d, argv[0], err) : 0;
 
 	*ret = (struct snaps_words){ 0 };
-	if (argc > 0 && is_session(argv[0])) {
+	if (r < 0)
+		return r;
+	if (r > 0) {
 		ret->session = argv[0];
 		argv++;
 		argc--;
 	}
+	r = 0;
 	ret->paths = calloc((size_t)argc + 1, sizeof(char *));
 	if (!ret->paths)
 		return sb_err_set(err, -ENOMEM, "out of memory");

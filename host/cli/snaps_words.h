@@ -10,7 +10,7 @@ struct snaps_words {
 	struct snaps_of *of; /* its folders; owned */
 	size_t n_of;
 };
-/* A first word of 4 to 32 hex digits is a session. Return: 0; -errno with the text. */
+/* A first word of 4 to 32 hex digits is a session, the name of an instance its last one; "./x" is a path. Return: 0; -errno with the text. */
 SB_MUST_CHECK int snaps_words(const struct cli_dirs *d, int argc, char **argv, struct snaps_words *ret,
 			      struct sb_err *err);
 /* The exit status for what was wrong with the words: as everywhere where a session is named. */

@@ -155,10 +155,11 @@ const struct cfg_key cfg_keys[] = {
 	MAP("snapshots", "what shared folders were like before and after a session"),
 	ROW("snapshots.enabled", BOOL, ACTS, 0, 0, NULL, "true", NULL,
 	    "take them of each folder that is shared read-write",
-	    "false: there is no diff and no undo", .merge = CFG_M_STRICTER),
+	    "false: there is no diff and no undo; refused unless guarded_paths.changed is keep", .merge = CFG_M_STRICTER),
 	ROW("snapshots.exclude", LIST, ACTS, 0, 256, NULL, NULL, NULL,
 	    "names, or paths with a slash, that are left out; * ? and [] as in a shell",
-	    "diff names the rules, undo leaves such places alone", .merge = CFG_M_FIXED),
+	    "diff names the rules, undo leaves such places alone; not for guarded names with "
+	    "guarded_paths.changed: ask or quarantine", .merge = CFG_M_FIXED),
 	ITEM("snapshots.exclude[]", 1, 1000, ANY, "pattern"),
 
 	MAP("ssh_agent", "logins with keys of the caller's SSH agent, which itself stays outside"),

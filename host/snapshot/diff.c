@@ -248,17 +248,23 @@ static void describe(const struct change *v, char *out, size_t cap)
 			       v->st == SNAP_ADDED ? "" : ", cannot be given back");
 }
 
+/* What is not there does not look as if it were. */
+static char letter(const struct snap_diff_conf *c, const struct change *v)
+{
+	return c->quarantined ? 'Q' : (char)v->st;
+}
+
 static void show_name(const struct snap_diff_conf *c, const struct change *v, const char *text)
 {
 	char what[200];
 	bool dir = (v->has[1] ? &v->e[1] : &v->e[0])->kind == SB_SNAP_DIR;
 
 	if (c->names) {
-		(void)fprintf(c->out, "%c %s%s\n", (char)v->st, text, dir ? "/" : "");
+		(void)fprintf(c->out, "%c %s%s\n", letter(c, v), text, dir ? "/" : "");
 		return;
 	}
 	describe(v, what, sizeof(what));
-	(void)fprintf(c->out, "%c %s%s%s", (char)v->st, text, dir ? "/" : "", what);
+	(void)fprintf(c->out, "%c %s%s%s", letter(c, v), text, dir ? "/" : "", what);
 	if (v->g != SB_GUARDED_NO)
 		(void)fprintf(c->out, "  [%s]", sb_guarded_text(v->g));
 	(void)fputc('\n', c->out);
@@ -311,6 +317,8 @@ static int show_json(const struct snap_diff_conf *c, const struct change *v, con
 	for (int i = 0; i < 2; i++)
 		if (v->has[i] && v->e[i].kind != SB_SNAP_OTHER)
 			r |= json_object_set_new(o, i ? "mode" : "old_mode", json_integer(v->e[i].mode));
+	if (c->quarantined)
+		r |= json_object_set_new(o, "quarantined", json_string(c->quarantined));
 	if (c->stat) {
 		r |= json_object_set_new(o, "added", json_integer((json_int_t)n.added));
 		r |= json_object_set_new(o, "removed", json_integer((json_int_t)n.removed));
@@ -340,9 +348,9 @@ static int show(const struct snap_diff_conf *c, const struct change *v)
 	if (r < 0 || !c->stat)
 		return r;
 	if (n.binary)
-		(void)fprintf(c->out, "%c %s | binary\n", (char)v->st, text);
+		(void)fprintf(c->out, "%c %s | binary\n", letter(c, v), text);
 	else
-		(void)fprintf(c->out, "%c %s | +%llu -%llu\n", (char)v->st, text,
+		(void)fprintf(c->out, "%c %s | +%llu -%llu\n", letter(c, v), text,
 			      (unsigned long long)n.added, (unsigned long long)n.removed);
 	return 0;
 }
@@ -390,7 +398,10 @@ int snap_diff(const struct snap_diff_conf *conf, const struct sb_snap_manifest *
 		snap_text(b->path.p, b->path.len, text, sizeof(text));
 		(void)fprintf(c->out, "%s:\n", text);
 	}
-	if (r == 0 && l.counts.guarded > 0 && words)
+	if (r == 0 && l.counts.guarded > 0 && words && c->quarantined)
+		(void)fprintf(c->out, "in quarantine (%llu), not there any more; sendbox snapshot restore %.12s PATH brings "
+			      "one back:\n", (unsigned long long)l.counts.guarded, c->quarantined);
+	else if (r == 0 && l.counts.guarded > 0 && words)
 		(void)fprintf(c->out, "guarded paths (%llu), look at these first:\n",
 			      (unsigned long long)l.counts.guarded);
 	for (int pass = 0; r == 0 && pass < 2; pass++) {
@@ -400,7 +411,7 @@ int snap_diff(const struct snap_diff_conf *conf, const struct sb_snap_manifest *
 		if (pass == 0 && r == 0 && l.counts.guarded > 0 && l.counts.guarded < l.n && words)
 			(void)fprintf(c->out, "others:\n");
 	}
-	if (r == 0 && c->out)
+	if (r == 0 && c->out && !c->quarantined)
 		show_rules(c, a, b);
 	if (r < 0)
 		(void)sb_err_set(err, r, "diff: %s", r == -ENOENT    ? "an object is missing from the store; "

@@ -333,39 +333,3 @@ bool snap_needed(struct sb_snap_store *s, const uint8_t *id)
 	snap_loaded_done(&l);
 	return needed;
 }
-
-static bool stays(const char *const *stay, const struct snap_loaded *l)
-{
-	char hex[SB_PACK_NAME];
-
-	sb_hex_write(l->id, SB_SNAP_HASH, hex);
-	for (; *stay; stay++)
-		if (strcmp(*stay, hex) == 0)
-			return true;
-	return false;
-}
-
-int snap_prune(struct sb_snap_store *s, uint64_t keep, uint64_t before_ns, const char *const *stay,
-	       uint64_t *ret_n, struct sb_err *err)
-{
-	struct snap_loaded *all = NULL;
-	size_t n = 0;
-	int r = snap_load_all(s, &all, &n, NULL, NULL, err);
-
-	*ret_n = 0;
-	for (size_t i = 0; r == 0 && i < n; i++) { /* the oldest first */
-		uint64_t newer = 0;
-
-		for (size_t k = i + 1; k < n; k++)
-			newer += sb_snap_name_cmp(all[i].m.path.p, all[i].m.path.len, all[k].m.path.p,
-						  all[k].m.path.len) == 0;
-		if (newer < keep || (before_ns > 0 && all[i].m.time_ns >= before_ns) || is_needed(s, &all[i]) ||
-		    stays(stay, &all[i]))
-			continue;
-		r = snap_remove(s, all[i].id, err);
-		*ret_n += r == 0;
-	}
-	if (all)
-		snap_loaded_free(all, n);
-	return r;
-}

@@ -30,14 +30,13 @@ struct args {
 	const char *label;
 	const char *from;
 	const char *to;
+	const char *quarantined; /* id: has what was put back */
 	const char *session;
 	const char *session_path;
 	const char *only[1024]; /* NULL-terminated */
 	size_t n_only;
-	uint64_t keep;
-	uint64_t before_s;
 	bool mistaken; /* what was named is not there */
-	bool json, stat, names, guarded, escape, heads, force, dry, sync, ask, no_cache, go_on, back;
+	bool json, stat, names, guarded, escape, heads, force, dry, sync, ask, spare, no_cache, go_on, back;
 };
 
 struct flag {
@@ -47,7 +46,7 @@ struct flag {
 #define FLAG(n) { "--" #n, offsetof(struct args, n) }
 static const struct flag flags[] = {
 	FLAG(json), FLAG(stat), FLAG(names), FLAG(guarded), FLAG(escape), FLAG(heads), FLAG(force),
-	FLAG(dry), FLAG(sync), FLAG(ask), { "--no-cache", offsetof(struct args, no_cache) },
+	FLAG(dry), FLAG(sync), FLAG(ask), FLAG(spare), { "--no-cache", offsetof(struct args, no_cache) },
 	{ "--continue", offsetof(struct args, go_on) }, { "--abort", offsetof(struct args, back) },
 };
 
@@ -87,14 +86,12 @@ static int set_value(struct args *a, const char *word, const char *v)
 		a->from = v;
 	else if (strcmp(word, "--to") == 0)
 		a->to = v;
+	else if (strcmp(word, "--quarantined") == 0)
+		a->quarantined = v;
 	else if (strcmp(word, "--session") == 0)
 		a->session = v;
 	else if (strcmp(word, "--session-path") == 0)
 		a->session_path = v;
-	else if (strcmp(word, "--keep") == 0)
-		return sb_num_u64(v, 0, INT64_MAX, &a->keep);
-	else if (strcmp(word, "--before") == 0)
-		return sb_num_u64(v, 0, INT32_MAX * 4ULL, &a->before_s);
 	else
 		return -EINVAL;
 	return 0;
@@ -265,7 +262,8 @@ static int same_rules(struct args *a, const struct sb_snap_manifest *m, struct s
 }
 
 /* Each path that was named must be known to somebody: a mistyped one is not "nothing to do". */
-static int known(struct run *r, const struct snap_loaded *x, const struct snap_loaded *y, struct sb_err *err)
+static int known(struct run *r, const struct snap_loaded *x, const struct snap_loaded *y, const struct snap_loaded *z,
+		 struct sb_err *err)
 {
 	for (size_t i = 0; x->bytes && i < r->a->n_only; i++) {
 		const char *path = r->a->only[i];
@@ -274,15 +272,51 @@ static int known(struct run *r, const struct snap_loaded *x, const struct snap_l
 
 		if (k == -ENOENT && y->bytes)
 			k = snap_lookup(r->store, &y->m, path, &e);
+		if (k == -ENOENT && z && z->bytes)
+			k = snap_lookup(r->store, &z->m, path, &e);
 		if (k == -ENOENT && r->a->n_paths > 0)
 			k = snap_there(r->tree.fd, path);
 		r->a->mistaken = k == -ENOENT;
 		if (k == -ENOENT)
-			return sb_err_set(err, k, "\"%.200s\": neither a session nor a path of it", path);
+			return r->a->session ? sb_err_set(err, k, "\"%.200s\": neither a session, an instance nor a path "
+							  "that session %.12s knows", path, r->a->session)
+					     : sb_err_set(err, k, "\"%.200s\": no path of the snapshot", path);
 		if (k < 0)
 			return sb_err_set(err, k, "\"%.200s\": %s", path, strerror(-k));
 	}
 	return 0;
+}
+
+/* Has what was put back at the session's end. When it was removed meanwhile, that is said. */
+static int load_quarantined(struct run *r, struct snap_loaded *z, struct sb_err *err)
+{
+	uint8_t id[SB_SNAP_HASH];
+	int k = r->a->quarantined ? snap_find(r->store, r->a->quarantined, id, err) : -ENOENT;
+
+	if (k == 0)
+		return snap_load(r->store, id, z, err);
+	*err = k == -ENOENT ? (struct sb_err){ 0 } : *err;
+	if (k == -ENOENT && r->a->quarantined)
+		(void)fprintf(stderr, "sendbox: snapshot %.12s, with what was put in quarantine, is not there any more\n",
+			      r->a->quarantined);
+	return k == -ENOENT ? 0 : k;
+}
+
+static int diff_quarantined(struct snap_diff_conf c, const struct snap_loaded *x, const struct snap_loaded *z,
+			    uint64_t *n, struct sb_err *err)
+{
+	struct snap_diff_counts counts = { 0 };
+	char hex[SB_PACK_NAME];
+	int k;
+
+	if (!z->bytes)
+		return 0;
+	sb_hex_write(z->id, SB_SNAP_HASH, hex);
+	c.quarantined = hex;
+	c.guarded = true;
+	k = snap_diff(&c, &x->m, &z->m, &counts, err);
+	*n = counts.guarded;
+	return k;
 }
 
 static int do_diff(struct run *r, struct sb_err *err)
@@ -294,21 +328,32 @@ static int do_diff(struct run *r, struct sb_err *err)
 	struct snap_diff_counts n = { 0 };
 	struct snap_loaded x = { 0 };
 	struct snap_loaded y = { 0 };
+	struct snap_loaded z = { 0 };
+	uint64_t away = 0;
 	int k = both(r, &x, &y, err);
 
 	if (k == 0)
+		k = load_quarantined(r, &z, err);
+	if (k == 0)
 		k = same_rules(a, &x.m, err);
 	if (k == 0)
-		k = known(r, &x, &y, err);
+		k = known(r, &x, &y, &z, err);
 	if (k == 0 && !y.bytes)
 		k = now(r, x.m.time_ns, &y, err);
 	if (k == 0)
 		k = snap_diff(&c, &x.m, &y.m, &n, err);
+	if (k == 0)
+		k = diff_quarantined(c, &x, &z, &away, err);
 	if (k == 0 && !a->json && !a->names)
-		printf("%llu added, %llu changed, %llu deleted\n", (unsigned long long)n.added,
+		printf("%llu added, %llu changed, %llu deleted", (unsigned long long)n.added,
 		       (unsigned long long)n.modified, (unsigned long long)n.deleted);
+	if (k == 0 && !a->json && !a->names && away > 0)
+		printf("; %llu in quarantine", (unsigned long long)away);
+	if (k == 0 && !a->json && !a->names)
+		(void)putchar('\n');
 	snap_loaded_done(&x);
 	snap_loaded_done(&y);
+	snap_loaded_done(&z);
 	return k;
 }
 
@@ -383,7 +428,7 @@ static int do_restore(struct run *r, struct sb_err *err)
 	if (k == 0 && x.bytes)
 		k = same_rules(a, &x.m, err);
 	if (k == 0)
-		k = known(r, &x, &y, err);
+		k = known(r, &x, &y, NULL, err);
 	if (k == 0 && a->heads && !a->json) {
 		snap_text((const uint8_t *)a->paths[0], strlen(a->paths[0]), head, sizeof(head));
 		printf("%s:\n", head);
@@ -419,6 +464,8 @@ static int do_rm(struct run *r, struct sb_err *err)
 		uint8_t id[SB_SNAP_HASH];
 
 		k = find(r, r->a->only[i], id, err);
+		if (k == 0 && r->a->spare && snap_needed(r->store, id))
+			continue;
 		if (k == 0 && snap_needed(r->store, id))
 			k = sb_err_set(err, -EBUSY, "snapshot %.16s: an undo that was interrupted needs it; finish that with "
 				       "sendbox undo --continue, or take it back with --abort", r->a->only[i]);
@@ -431,17 +478,12 @@ static int do_rm(struct run *r, struct sb_err *err)
 static int do_gc(struct run *r, struct sb_err *err)
 {
 	struct snap_gone gone;
-	uint64_t n = 0;
 	int k = 0;
 
-	if (strcmp(r->a->verb, "prune") == 0)
-		k = snap_prune(r->store, r->a->keep, r->a->before_s * 1000000000U, r->a->only, &n, err);
-	if (k == 0 && strcmp(r->a->verb, "rm") == 0)
+	if (strcmp(r->a->verb, "rm") == 0)
 		k = do_rm(r, err);
 	if (k == 0)
 		k = snap_gc(r->store, &gone, err);
-	if (k == 0 && strcmp(r->a->verb, "prune") == 0)
-		printf("%llu snapshots removed, ", (unsigned long long)n);
 	if (k == 0)
 		printf("%.1f MiB freed\n", (double)gone.bytes / (1024.0 * 1024.0));
 	return k;
@@ -499,7 +541,7 @@ static const struct verb {
 } verbs[] = {
 	{ "create", do_create, false }, { "diff", do_diff, false },	  { "gc", do_gc, true },
 	{ "ls", do_ls, false },		{ "path", do_path, false },
-	{ "prune", do_gc, true },	  { "restore", do_restore, false },
+	{ "restore", do_restore, false },
 	{ "rm", do_gc, true },		{ "serve", do_serve, false },	  { "session", do_session, false },
 	{ "verify", do_verify, false },
 };

@@ -122,6 +122,7 @@ struct snap_diff_conf {
 	bool guarded; /* only those */
 	bool escape;  /* the output is a terminal */
 	bool heads;   /* several folders are told: this one's name first */
+	const char *quarantined; /* what is shown was put back, and is in that snapshot alone; NULL = it is there */
 	const char *source; /* set by snap_diff() */
 };
 struct snap_diff_counts {
@@ -199,10 +200,6 @@ SB_MUST_CHECK int snap_gc(struct sb_snap_store *s, struct snap_gone *ret, struct
 SB_MUST_CHECK int snap_remove(struct sb_snap_store *s, const uint8_t *id, struct sb_err *err);
 /* Whether an interrupted restore of its folder names it. */
 bool snap_needed(struct sb_snap_store *s, const uint8_t *id);
-/* Remove all but the newest @keep of each folder, of those that are older than @before_ns (0 = any age). */
-/* @stay: ids, hex, that are not touched; NULL-terminated. */
-SB_MUST_CHECK int snap_prune(struct sb_snap_store *s, uint64_t keep, uint64_t before_ns, const char *const *stay,
-			     uint64_t *ret_n, struct sb_err *err);
 SB_MUST_CHECK int snap_ls(struct sb_snap_store *s, const char *path, FILE *out, bool json,
 			  struct sb_err *err);
 /* The before and after of a session (by a prefix, or NULL: the last one) of @path (NULL: any).

@@ -62,7 +62,7 @@ static int read_snapshots(struct state *s, struct session_record *r, struct sb_e
 {
 	sb_autostmt sqlite3_stmt *st = NULL;
 	int rc = SQLITE_DONE;
-	int k = state_prepare(s, "SELECT source, before, after FROM session_snapshots WHERE session = "
+	int k = state_prepare(s, "SELECT source, before, after, quarantined FROM session_snapshots WHERE session = "
 				 "?1 ORDER BY source LIMIT 64", &st, err);
 
 	if (k < 0)
@@ -80,6 +80,7 @@ static int read_snapshots(struct state *s, struct session_record *r, struct sb_e
 			return sb_err_set(err, -ENOMEM, "out of memory");
 		id_text(st, 1, v->before);
 		id_text(st, 2, v->after);
+		id_text(st, 3, v->quarantined);
 		r->n_snapshots++;
 	}
 	return rc == SQLITE_DONE ? 0 : state_fail(s, "read", err);
@@ -220,8 +221,8 @@ int session_record_uses(struct state *s, const char *snapshot, bool *ret, struct
 {
 	sb_autostmt sqlite3_stmt *st = NULL;
 	int rc;
-	int r = state_prepare(s, "SELECT 1 FROM session_snapshots WHERE before = ?1 OR after = ?1 LIMIT 1",
-			      &st, err);
+	int r = state_prepare(s, "SELECT 1 FROM session_snapshots WHERE ?1 IN (before, after, quarantined) "
+				 "LIMIT 1", &st, err);
 
 	if (r < 0)
 		return r;
@@ -371,6 +372,23 @@ int session_record_snapshot(struct state *s, const uint8_t id[16], const char *s
 	if (r < 0)
 		state_rollback(s);
 	return r;
+}
+
+int session_record_quarantine(struct state *s, const uint8_t id[16], const char *source,
+			      const char *snapshot, struct sb_err *err)
+{
+	sb_autostmt sqlite3_stmt *st = NULL;
+	int r = strlen(snapshot) >= SESSION_SNAPSHOT_ROOM
+			? sb_err_set(err, -EINVAL, "\"%.80s\" is no snapshot's id", snapshot)
+			: prepare(s, "UPDATE session_snapshots SET quarantined = ?3 WHERE session = ?1 AND source = ?2",
+				  &st, err);
+
+	if (r < 0)
+		return r;
+	bind_id(st, id);
+	bind_text(st, 2, source);
+	bind_text(st, 3, snapshot);
+	return change(s, st, id, err);
 }
 
 int session_record_audit(struct state *s, const uint8_t id[16], int64_t first, int64_t last,

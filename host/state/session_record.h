@@ -34,6 +34,7 @@ struct session_snapshot {
 	char *source; /* host path of the mount; owned */
 	char before[SESSION_SNAPSHOT_ROOM]; /* id, or "" */
 	char after[SESSION_SNAPSHOT_ROOM];
+	char quarantined[SESSION_SNAPSHOT_ROOM]; /* has what was put back at the session's end, as the session left it */
 };
 struct session_record { /* owned strings, NULL where there is none */
 	uint8_t id[16];
@@ -67,6 +68,9 @@ SB_MUST_CHECK int session_record_begin(struct state *s, const struct session_rec
  * -EINVAL; -E2BIG; -errno. */
 SB_MUST_CHECK int session_record_snapshot(struct state *s, const uint8_t id[16], const char *source,
 					  const char *before, const char *after, struct sb_err *err);
+/* What was put in quarantine of @source, of which there are snapshots, is in @snapshot. */
+SB_MUST_CHECK int session_record_quarantine(struct state *s, const uint8_t id[16], const char *source,
+					    const char *snapshot, struct sb_err *err);
 /* The records of the session in the audit log: from @first to @last, others' may be between. */
 SB_MUST_CHECK int session_record_audit(struct state *s, const uint8_t id[16], int64_t first,
 				       int64_t last, struct sb_err *err);

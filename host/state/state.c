@@ -54,6 +54,8 @@ static const char *const steps[STATE_SCHEMA] = {
 	"CREATE TABLE grants_generation(one INTEGER PRIMARY KEY CHECK(one = 1),"
 	" generation INTEGER NOT NULL) STRICT;"
 	"PRAGMA user_version = 4;",
+	"ALTER TABLE session_snapshots ADD COLUMN quarantined TEXT;"
+	"PRAGMA user_version = 5;",
 };
 
 static int code_of(int rc)

@@ -5,7 +5,7 @@
 
 #include "state.h"
 
-#define STATE_SCHEMA 4 /* user_version */
+#define STATE_SCHEMA 5 /* user_version */
 
 struct state {
 	sqlite3 *db;

@@ -75,7 +75,8 @@ static void add_change(const char *text)
 
 static struct session_record session(void)
 {
-	static struct session_snapshot snap = { .source = (char *)(uintptr_t)"/p", .before = "b0", .after = "a0" };
+	static struct session_snapshot snap = { .source = (char *)(uintptr_t)"/p", .before = "b0", .after = "a0",
+					       .quarantined = "c0" };
 
 	return (struct session_record){
 		.id = { 0xab },
@@ -126,6 +127,8 @@ TEST(everything)
 	add_change("{\"status\":\"M\",\"kind\":\"file\",\"path\":\"a\",\"old_size\":1,\"size\":2,\"old_mode\":420,"
 		   "\"mode\":420,\"source\":\"/p\"}");
 	add_change("{\"status\":\"D\",\"kind\":\"FIFO\",\"path\":\"pipe\",\"lost\":true,\"source\":\"/p\"}");
+	add_change("{\"status\":\"A\",\"kind\":\"file\",\"path\":\".envrc\",\"guarded\":\"the shell runs it\",\"size\":5,"
+		   "\"mode\":420,\"source\":\"/p\",\"quarantined\":\"c0\"}");
 	report_head(r, "sendbox-audit-head 1 ...");
 	compare(report_json(r, &s), "report-1.json");
 	r = report_free(r);

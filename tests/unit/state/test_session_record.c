@@ -101,6 +101,10 @@ TEST(life)
 	session_record_done(&r);
 	CHECK_EQ(session_record_uses(s, "cc33", &used, &err), 0);
 	CHECK(used);
+	CHECK_EQ(session_record_quarantine(s, one, "/data", "dd44", &err), 0);
+	CHECK_EQ(session_record_quarantine(s, one, "/nothing", "dd44", NULL), -ENOENT);
+	CHECK_EQ(session_record_uses(s, "dd44", &used, &err), 0);
+	CHECK(used);
 	CHECK_EQ(session_record_uses(s, "cc34", &used, &err), 0);
 	CHECK(!used);
 	CHECK_EQ(session_record_keep(s, one, true, &err), 0);
