@@ -211,10 +211,17 @@ int approvals_words(const char *const *argv, const char *const *env, size_t n_en
 	return r;
 }
 
-void approvals_text(const struct sb_appr_result *res, const char *subject, char *out, size_t cap)
+int approvals_refused(const struct sb_appr_result *res, const char *subject, const char *rule, const char *remedy,
+		      struct sb_err *err)
 {
-	(void)snprintf(out, cap, "%.300s: not approved (%s): %s", subject,
-		       sb_appr_reason_name(res->reason), sb_appr_remedy(res->reason));
+	char own[80];
+
+	if (!remedy && res->reason == SB_APPR_DENY_RULE && res->grant > 0) {
+		(void)snprintf(own, sizeof(own), "sendbox grants revoke %lld takes that back", (long long)res->grant);
+		remedy = own;
+	}
+	return sb_err_set(err, -EACCES, "refused to run \"%.130s\": the rule %.160s asks first: not approved (%s): %.120s",
+			  subject, rule, sb_appr_reason_name(res->reason), remedy ? remedy : sb_appr_remedy(res->reason));
 }
 
 /* ---- engine ---- */
@@ -578,7 +585,22 @@ void approvals_message(struct approvals *a, const struct sb_ipc_msg *msg)
 		approvals_ask(a, q->source, q->id, (enum sb_appr_kind)q->kind, q->subject, q->rule);
 }
 
-static int answer_failed(int r, struct sb_err *err)
+/* What in the configuration, or that there is no session yet, rules that answer out. */
+static int not_permitted(const struct approvals *a, enum sb_appr_answer answer, struct sb_err *err)
+{
+	bool pattern = answer == SB_APPR_PATTERN || answer == SB_APPR_PATTERN_FOREVER;
+	bool forever = answer == SB_APPR_FOREVER || answer == SB_APPR_PATTERN_FOREVER;
+
+	if (a->listen < 0 && (pattern || answer == SB_APPR_SESSION))
+		return sb_err_set(err, -EPERM, "\"%s\" is no answer for the first command, which has no session yet: once, "
+					       "forever, deny or deny-forever", sb_appr_answer_name(answer));
+	return sb_err_set(err, -EPERM, "\"%s\" is no answer here: approvals.%s_grants is false",
+			  sb_appr_answer_name(answer), forever && !a->conf.appr.forever_grants ? "forever"
+						      : pattern				      ? "pattern"
+											      : "session");
+}
+
+static int answer_failed(const struct approvals *a, enum sb_appr_answer answer, int r, struct sb_err *err)
 {
 	switch (r) {
 	case SB_APPR_LATE:
@@ -586,7 +608,7 @@ static int answer_failed(int r, struct sb_err *err)
 	case SB_APPR_UNKNOWN:
 		return sb_err_set(err, -ENOENT, "there is no such question");
 	case -EPERM:
-		return sb_err_set(err, r, "the configuration (approvals.*) does not permit that answer");
+		return not_permitted(a, answer, err);
 	case -EINVAL:
 		return sb_err_set(err, r, "the pattern must match what is asked for, and not everything");
 	default:
@@ -631,7 +653,7 @@ int approvals_answer(struct approvals *a, uint64_t number, enum sb_appr_answer a
 		was = *o;
 	r = sb_appr_answer(a->appr, number, answer, pattern, approvals_now(), g, &keep, &res);
 	if (r != 0)
-		return answer_failed(r, err);
+		return answer_failed(a, answer, r, err);
 	ans = record_of(a, &was, &res, by);
 	ans.scope = scope_of(answer);
 	ans.pattern = pattern;

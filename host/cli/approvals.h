@@ -67,8 +67,13 @@ SB_MUST_CHECK int approvals_answer(struct approvals *a, uint64_t number, enum sb
 /* Nobody sits at the terminal any more, or somebody does now. */
 void approvals_terminal(struct approvals *a, bool there);
 
-/* The text of a refusal: what was refused, why, what to do. */
-void approvals_text(const struct sb_appr_result *res, const char *subject, char *out, size_t cap);
+/*
+ * The refusal of a command: what, by which rule and where that is, why, what to do.
+ * @rule: its text and place; @remedy: NULL = that of the reason
+ * Return: -EACCES
+ */
+int approvals_refused(const struct sb_appr_result *res, const char *subject, const char *rule, const char *remedy,
+		      struct sb_err *err);
 /*
  * A command as a subject: NAME=\? for each variable that is passed with it (--env), by name, and its words, with
  * one blank between, other bytes as \xNN. No word looks like the first ones.

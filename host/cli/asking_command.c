@@ -71,13 +71,11 @@ static void decided(void *arg, uint32_t source, uint64_t id, const struct sb_app
 }
 
 /* There is no session that could be watched, or wait. */
-static void refusal(const struct sb_appr_result *res, const char *subject, char *out, size_t cap)
+static const char *remedy_of(const struct sb_appr_result *res, bool hook)
 {
-	if (res->reason == SB_APPR_NOBODY)
-		(void)snprintf(out, cap, "%.300s: not approved (%s): run it at a terminal, or set "
-			       "approvals.hook", subject, sb_appr_reason_name(res->reason));
-	else
-		approvals_text(res, subject, out, cap);
+	if (res->reason != SB_APPR_NOBODY)
+		return NULL;
+	return hook ? "run it at a terminal; approvals.hook leaves it to people" : "run it at a terminal, or set approvals.hook";
 }
 
 int asking_command(const struct sb_dirs *d, const struct sb_plan *plan, const struct cfg *cfg,
@@ -88,7 +86,7 @@ int asking_command(const struct sb_dirs *d, const struct sb_plan *plan, const st
 	const struct approvals_ui ui = { present, show, hide, decided, &o };
 	char *subject = malloc(SB_APPR_SUBJECT_MAX + 1);
 	char text[SB_APPR_RULE_MAX + 1];
-	char why[700];
+	bool hook;
 	uint8_t none[32] = { 1 }; /* there is no session that a grant could be for */
 	int r = subject ? 0 : sb_err_set(err, -ENOMEM, "out of memory");
 
@@ -98,6 +96,7 @@ int asking_command(const struct sb_dirs *d, const struct sb_plan *plan, const st
 		r = sb_loop_new(&o.loop);
 	if (r == 0)
 		r = approvals_conf_read(cfg, &c, err);
+	hook = c.hook[0] != NULL;
 	/* nobody knows of it but this terminal and the hook */
 	c.appr.session_grants = c.appr.pattern_grants = false;
 	if (c.appr.mode == SB_APPR_MODE_WAIT)
@@ -108,10 +107,8 @@ int asking_command(const struct sb_dirs *d, const struct sb_plan *plan, const st
 		approvals_escape(rule, text, sizeof(text));
 		approvals_ask(o.a, APPROVALS_FROM_COMMAND, 1, SB_APPR_COMMAND, subject, text);
 		r = o.done ? 0 : sb_loop_run(o.loop);
-		if (r == 0 && o.res.verdict != SB_APPR_ALLOWED) {
-			refusal(&o.res, subject, why, sizeof(why));
-			r = sb_err_set(err, -EACCES, "command refused: %.450s", why);
-		}
+		if (r == 0 && o.res.verdict != SB_APPR_ALLOWED)
+			r = approvals_refused(&o.res, subject, text, remedy_of(&o.res, hook), err);
 	}
 	(void)approvals_free(o.a);
 	(void)prompt_free(o.prompt, NULL);

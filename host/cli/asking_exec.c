@@ -10,9 +10,12 @@
 #include "approvals_client.h"
 #include "asking.h"
 #include "base/fd.h"
+#include "base/log.h"
 #include "cli.h"
 #include "prompt.h"
 #include "term.h"
+
+#define SLOW_NS 300000000ULL /* a hook or a grant is faster */
 
 struct joined {
 	struct sb_loop *loop;
@@ -22,6 +25,9 @@ struct joined {
 	struct sb_io watch_io;
 	struct prompt *prompt;
 	uint64_t shown;      /* number of its question */
+	struct sb_ipc_appr_question open; /* the same, as the session lists it; number 0 = none */
+	struct sb_timer slow;
+	char session[9];     /* first digits of its id */
 	const char *subject; /* borrowed */
 	const char *rule;    /* borrowed */
 	bool done;
@@ -108,6 +114,25 @@ static void on_watch(struct sb_io *io, uint32_t events)
 		leave(o);
 }
 
+static void on_slow(struct sb_timer *t)
+{
+	const struct joined *o = t->owner;
+
+	if (o->prompt) /* it shows here */
+		return;
+	cli_error("waits until somebody answers: sendbox approve %s:%llu (or deny), within %llu s", o->session,
+		  (unsigned long long)o->open.number, (unsigned long long)(o->open.left_ms + 999) / 1000);
+}
+
+/* Which question it is that the command waits for. */
+static void on_question(struct joined *o, const struct sb_ipc_appr_question *q)
+{
+	if (!is_ours(o, q) || o->open.number != 0)
+		return;
+	o->open = *q;
+	sb_timer_set(o->loop, &o->slow, SLOW_NS, on_slow, o);
+}
+
 static void on_decided(struct sb_io *io, uint32_t events)
 {
 	struct joined *o = io->owner;
@@ -115,12 +140,19 @@ static void on_decided(struct sb_io *io, uint32_t events)
 	const struct sb_ipc_appr_closed *m = NULL;
 
 	(void)events;
-	if (sb_ipc_recv(o->ask, &msg) == 0 && msg.type == SB_IPC_APPR_CLOSED)
-		m = sb_ipc_get(&msg, sizeof(*m), 0);
+	if (sb_ipc_recv(o->ask, &msg) == 0) {
+		if (msg.type == SB_IPC_APPR_QUESTION || msg.type == SB_IPC_APPR_END) {
+			on_question(o, msg.type == SB_IPC_APPR_QUESTION ? sb_ipc_get(&msg, sizeof(o->open), 0) : NULL);
+			return;
+		}
+		if (msg.type == SB_IPC_APPR_CLOSED)
+			m = sb_ipc_get(&msg, sizeof(*m), 0);
+	}
 	o->res = (struct sb_appr_result){ .reason = SB_APPR_ENDED };
 	if (m)
 		o->res = (struct sb_appr_result){ .verdict = m->allow == 1 ? SB_APPR_ALLOWED : SB_APPR_REFUSED,
-						  .reason = (enum sb_appr_reason)m->reason };
+						  .reason = (enum sb_appr_reason)m->reason,
+						  .grant = m->grant };
 	o->done = true;
 	sb_loop_stop(o->loop, 0);
 }
@@ -140,6 +172,7 @@ static int sit_down(struct joined *o, int session_dir)
 
 static int ask(struct joined *o, int session_dir)
 {
+	const struct sb_ipc_appr_watch list = { .follow = 0 };
 	struct sb_ipc_appr_ask m = { .kind = SB_APPR_COMMAND };
 	int r = approvals_connect(session_dir, &o->ask);
 
@@ -147,7 +180,12 @@ static int ask(struct joined *o, int session_dir)
 	(void)snprintf(m.rule, sizeof(m.rule), "%s", o->rule);
 	if (r == 0)
 		r = sb_io_set(o->loop, &o->ask_io, o->ask, EPOLLIN, on_decided, o);
-	return r == 0 ? sb_ipc_send(o->ask, SB_IPC_APPR_NEW, &m, sizeof(m), NULL, 0) : r;
+	if (r == 0)
+		r = sb_ipc_send(o->ask, SB_IPC_APPR_NEW, &m, sizeof(m), NULL, 0);
+	/* and what is open then, to say what it waits for */
+	if (r == 0 && sb_ipc_send(o->ask, SB_IPC_APPR_WATCH, &list, sizeof(list), NULL, 0) < 0)
+		sb_debug("the question is not shown"); /* decided or not, the answer to the first comes all the same */
+	return r;
 }
 
 int asking_exec(int session_dir, const struct sb_plan *plan, const char *rule, bool terminal,
@@ -156,11 +194,12 @@ int asking_exec(int session_dir, const struct sb_plan *plan, const char *rule, b
 	char text[SB_APPR_RULE_MAX + 1];
 	sb_autofree char *subject = malloc(SB_APPR_SUBJECT_MAX + 1);
 	struct joined o = { .ask = -1, .watch = -1, .subject = subject, .rule = text };
-	char why[700];
 	int r;
 
 	if (!subject)
 		return sb_err_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < 4; i++)
+		(void)snprintf(o.session + 2 * i, 3, "%02x", plan->session[i]);
 	approvals_escape(rule, text, sizeof(text));
 	if (approvals_words((const char *const *)plan->argv, env, n_env, subject) < 0)
 		return sb_err_set(err, -EACCES, ASKING_TOO_LONG);
@@ -172,6 +211,7 @@ int asking_exec(int session_dir, const struct sb_plan *plan, const char *rule, b
 	if (r == 0 && !o.done)
 		r = sb_loop_run(o.loop);
 	leave(&o);
+	sb_timer_del(&o.slow);
 	sb_io_del(&o.ask_io);
 	sb_fd_close(&o.ask);
 	o.loop = sb_loop_free(o.loop);
@@ -180,6 +220,5 @@ int asking_exec(int session_dir, const struct sb_plan *plan, const char *rule, b
 						"questions: %s", strerror(-r));
 	if (o.res.verdict == SB_APPR_ALLOWED)
 		return 0;
-	approvals_text(&o.res, subject, why, sizeof(why));
-	return sb_err_set(err, -EACCES, "command refused: %.450s", why);
+	return approvals_refused(&o.res, subject, text, NULL, err);
 }

@@ -206,15 +206,18 @@ static void net_remedy(const struct sb_audit_record *rec, const struct fields *f
 
 static void remedy_of(const struct sb_audit_record *rec, const struct fields *f, char *out, size_t cap)
 {
+	size_t len = strlen(f->rule);
+
 	out[0] = '\0';
 	switch (rec->kind) {
 	case SB_AUDIT_NETWORK:
 		net_remedy(rec, f, out, cap);
 		break;
 	case SB_AUDIT_COMMAND:
-		(void)snprintf(out, cap, strcmp(f->action, "system-call") == 0
-			       ? "a wider profile: sendbox run --profile build ..., see policy.syscalls"
-			       : "sendbox policy test -- COMMAND names the rule and its place");
+		if (strcmp(f->action, "system-call") == 0)
+			(void)snprintf(out, cap, "a wider profile: sendbox run --profile build ..., see policy.syscalls");
+		else if (len == 0 || f->rule[len - 1] != ')') /* else it stands there */
+			(void)snprintf(out, cap, "sendbox policy test -- COMMAND names the rule and its place");
 		break;
 	case SB_AUDIT_SSH:
 		(void)snprintf(out, cap, "ssh_agent in the configuration says which key logs in where");
@@ -237,16 +240,20 @@ static void remedy_of(const struct sb_audit_record *rec, const struct fields *f,
 
 static void refused(struct report *r, const struct sb_audit_record *rec, const struct fields *f)
 {
-	char key[sizeof(f->subject) + sizeof(f->reason) + 64];
+	sb_autofree char *words = NULL;
+	sb_autofree char *key = NULL;
 	char remedy[400];
+	json_t *argv = rec->kind == SB_AUDIT_COMMAND ? value_json(rec, "argv") : NULL;
 	json_t *o;
 
-	(void)snprintf(key, sizeof(key), "%d %s %s %s", (int)rec->kind, f->action, f->reason, f->subject);
+	words = argv ? json_dumps(argv, JSON_COMPACT) : NULL;
+	if (asprintf(&key, "%d %s %s %s %s", (int)rec->kind, f->action, f->reason, f->subject, words ? words : "") < 0)
+		key = NULL;
 	remedy_of(rec, f, remedy, sizeof(remedy));
-	o = entry(&r->refused, key,
-		  json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:i}", "kind", sb_audit_kind_name(rec->kind), "action",
+	o = entry(&r->refused, key ? key : f->subject,
+		  json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:i,s:o*}", "kind", sb_audit_kind_name(rec->kind), "action",
 			    f->action, "subject", f->subject, "rule", f->rule, "reason", f->reason, "remedy",
-			    remedy, "count", 0));
+			    remedy, "count", 0, "argv", argv));
 	add_to(o, "count", f->count);
 }
 

@@ -188,8 +188,16 @@ static void login(const struct out *o, const json_t *e)
 
 static void refusal(const struct out *o, const json_t *e)
 {
+	const json_t *argv = json_object_get(e, "argv");
+	char text[2000];
+
 	(void)fprintf(o->to, "%s %s: ", str(e, "kind"), str(e, "action"));
-	value(o, str(e, "subject"));
+	words(argv, text, sizeof(text));
+	value(o, text[0] ? text : str(e, "subject"));
+	if (text[0] && strchr(str(e, "subject"), '/') && strcmp(str(e, "subject"), json_string_value(json_array_get(argv, 0))) != 0) {
+		(void)fputs(" by ", o->to);
+		value(o, str(e, "subject"));
+	}
 	(void)fputs(" (", o->to);
 	plan_put(o->to, str(e, "reason"));
 	(void)fputc(')', o->to);

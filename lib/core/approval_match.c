@@ -98,14 +98,14 @@ static const struct {
 	[SB_APPR_REPLAY] = { "replay", "the request was made already" },
 	[SB_APPR_DENY_RULE] = { "deny-rule", "sendbox grants ls shows the rule, sendbox grants revoke "
 					     "removes it" },
-	[SB_APPR_RECENT] = { "refused-recently", "it was refused less than a minute ago" },
+	[SB_APPR_RECENT] = { "refused-recently", "it was refused less than a minute ago: wait until that is over" },
 	[SB_APPR_OFF] = { "approvals-off", "approvals.mode is never: set it to auto or wait, or change "
 					   "the rule" },
 	[SB_APPR_BUDGET] = { "too-many-questions", "approvals.questions is used up for this session" },
 	[SB_APPR_RATE] = { "too-many-questions-a-minute", "approvals.rate limits them" },
 	[SB_APPR_FULL] = { "too-many-open-questions", "answer those that are open: sendbox approvals" },
 	[SB_APPR_NOBODY] = { "nobody-to-ask", "run it at a terminal, watch with sendbox approvals "
-					      "--follow, set approvals.hook, or approvals.mode: wait" },
+					      "--follow, let approvals.hook answer, or set approvals.mode: wait" },
 	[SB_APPR_ANSWER_NO] = { "the-answer-was-no", "it was asked and refused" },
 	[SB_APPR_TIMEOUT] = { "no-answer-in-time", "approvals.timeout is how long an answer may take" },
 	[SB_APPR_HOOK_FAILED] = { "hook-failed", "approvals.hook gave no answer that counts" },

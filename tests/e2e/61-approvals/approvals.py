@@ -263,6 +263,15 @@ q = json.load(open(work + "/p/question", encoding="utf-8"))
 told(q["v"] == 1 and q["kind"] == "network" and q["subject"] == f"host.sendbox.internal:{port}" and len(q["session"]) == 32, "hook: what it is told", q)
 status, shown = talk(get(port), [b"once\n"])
 told(lines(shown) == ["GOT"], "hook: and at a terminal people are asked then", shown)
+ask_echo = "policy: {commands: {scope: top_level, allowlist: [{run: 'echo **', action: ask}]}}\n"
+for more, how, want, never in (("", "echo 'pattern echo *'", "no answer for the first command, which has no session yet", "is false"),
+                               ("approvals: {forever_grants: false}\n", "echo forever", "approvals.forever_grants is false", "no session"),
+                               ("", "exit 3", "approvals.hook leaves it to people", "set approvals.hook")):
+    write(work + "/p/c.yaml", more + ask_echo)
+    write(work + "/p/how", how + "\n")
+    r = call([run, "--", "echo", "x"])
+    told(r.returncode == 120 and want in r.stderr and never not in r.stderr, "hook: why its answer does not count: " + how, r)
+config()
 os.unlink(home + "/config/config.yaml")
 
 # an instance: at its clients' terminals
@@ -335,6 +344,8 @@ write(work + "/p/c.yaml", "approvals: {mode: wait, timeout: 30, forever_grants: 
 call([run, "--name", "three", "--detach", "--", "sleep", "300"])
 s = background([cmd, "exec", "three", "--", "echo", "waited"])
 q = questions(cmd)
+waits = s.stderr.readline()
+told(q and f"waits until somebody answers: sendbox approve {q[0]['session'][:8]}:{q[0]['number']} (or deny), within " in waits, "exec: it says what it waits for", q, waits)
 r = call([cmd, "approve", "--session", str(q[0]["number"])]) if q else None
 out, err = s.communicate(timeout=60)
 told(q and q[0]["subject"] == "echo waited" and out == "waited\n", "exec: mode wait waits for sendbox approve", q, out, err, r)
@@ -350,6 +361,10 @@ r = call([cmd, "exec", "three", "--", "id", "-u"])
 c = audit("--kind", "command", "--verdict", "deny")[-1]
 told(r.returncode == 120 and c["subject"] == "id" and c["data"]["argv"] == ["id", "-u"] and c["data"]["instance"] == "three" and c["reason"] == "rule",
      "exec: a command of the deny list is refused and on record", r, c)
+call([cmd, "exec", "three", "--", "id", "-G"])
+r = call([cmd, "report", "three"])
+told("command start: id -u (rule), rule id ** (" in r.stdout and "command start: id -G (rule)" in r.stdout and "policy test" not in r.stdout,
+     "exec: the report tells its words and its rule, and no more", r)
 call([cmd, "stop", "--time", "1", "three"])
 call([cmd, "rm", "three"])
 
@@ -358,6 +373,7 @@ r = call([run, "--", "id", "-u"])
 c = audit("--kind", "command", "--verdict", "deny")[-1]
 told(r.returncode == 120 and c["data"]["argv"] == ["id", "-u"] and c["session"] == "" and c["data"]["project"] == work + "/p", "run: a refused command is on record", r, c)
 r = call([run, "--", "echo", "x"])
+told('refused to run "echo x": the rule echo ** (' in r.stderr and "/c.yaml:" in r.stderr, "run: the rule and its place", r)
 told(r.returncode == 120 and "nobody-to-ask" in r.stderr and "at a terminal" in r.stderr and "--follow" not in r.stderr and "wait" not in r.stderr,
      "run: remedies that help", r)
 told(audit("--kind", "command")[-1]["reason"] == "not-approved", "... on record")

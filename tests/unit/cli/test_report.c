@@ -40,10 +40,13 @@ static void add(struct sb_audit_event *e)
 static void add_records(void)
 {
 	static const char words[] = "npm\0install\0left-pad";
+	static const char rm[] = "rm\0-rf\0x";
 	struct sb_audit_event start = { .kind = SB_AUDIT_SESSION, .action = "start", .subject = "/usr/bin/npm" };
 	struct sb_audit_event closed = { .kind = SB_AUDIT_NETWORK, .action = "close", .subject = "a.test:443" };
 	struct sb_audit_event ssh = { .kind = SB_AUDIT_SSH, .verdict = SB_AUDIT_ALLOW, .action = "sign",
 				      .subject = "git.test" };
+	struct sb_audit_event placed = { .kind = SB_AUDIT_COMMAND, .verdict = SB_AUDIT_DENY, .action = "start",
+					 .subject = "rm", .rule = "rm ** (/p/.sendbox.yaml:6)", .reason = "rule" };
 
 	sb_audit_put_list(&start, "argv", words, sizeof(words));
 	add(&start);
@@ -55,6 +58,8 @@ static void add_records(void)
 	    .reason = "name-not-allowed");
 	ADD(.kind = SB_AUDIT_COMMAND, .verdict = SB_AUDIT_DENY, .action = "start", .subject = "/bin/rm",
 	    .rule = "deny rm *", .reason = "rule");
+	sb_audit_put_list(&placed, "argv", rm, sizeof(rm)); /* its rule says where it is: no remedy beside that */
+	add(&placed);
 	sb_audit_put(&ssh, "key", "SHA256:abc");
 	sb_audit_put(&ssh, "user", "git");
 	add(&ssh);
