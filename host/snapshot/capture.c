@@ -55,13 +55,14 @@ enum snap_left snap_excluded(const struct snap_rules *r, const char *path, const
 
 int cap_fail(struct cap *c, const struct cap_dir *d, const char *name, int code)
 {
-	char path[400];
+	char path[SB_SNAP_PATH_MAX + SB_SNAP_NAME_MAX + 2];
 
 	(void)pthread_mutex_lock(&c->lock);
 	if (c->error == 0) {
-		(void)cap_path(d, name, path, sizeof(path));
+		size_t n = cap_path(d, name, path, sizeof(path));
+
 		c->error = code;
-		(void)snprintf(c->text, sizeof(c->text), "\"%s\": %s", path, strerror(-code));
+		(void)snprintf(c->text, sizeof(c->text), "\"%.300s%s\": %s", path, n > 300 ? "..." : "", strerror(-code));
 	}
 	(void)pthread_mutex_unlock(&c->lock);
 	return code;

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "core/guarded.h"
 #include "os/rmtree.h"
+#include "snapshot/capture_i.h"
 #include "snapshot/snapshot.h"
 #include "t.h"
 
@@ -299,6 +300,31 @@ TEST(a_long_list)
 	}
 	CHECK_EQ(verify(t.store, &text), 0);
 	there_end(&t);
+}
+
+/* Of a path of any length the failure shows the beginning: somebody must find what to remove. */
+TEST(a_failure_says_where)
+{
+	struct cap *c = calloc(1, sizeof(*c));
+	struct cap_dir d[5] = { 0 };
+	struct cap_entry e[4] = { 0 };
+	char name[201];
+
+	REQUIRE(c && pthread_mutex_init(&c->lock, NULL) == 0);
+	memset(name, 'd', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	for (size_t i = 0; i < 4; i++) {
+		e[i].name = name;
+		d[i].v = &e[i];
+		d[i + 1].parent = &d[i];
+	}
+	CHECK_EQ(cap_fail(c, &d[4], "f", -EIO), -EIO);
+	CHECK(strncmp(c->text, "\"dddddd", 7) == 0 && strstr(c->text, "...\": Input/output error"));
+	c->error = 0;
+	CHECK_EQ(cap_fail(c, &d[1], "f", -EIO), -EIO);
+	CHECK(strstr(c->text, "dd/f\": Input/output error") && !strstr(c->text, "..."));
+	(void)pthread_mutex_destroy(&c->lock);
+	free(c);
 }
 
 /* The shared folder is never left out as a whole; others are, and are seen. */
