@@ -141,8 +141,11 @@ int snap_guarded(struct sb_snap_store *s, const struct sb_snap_manifest *a,
 	struct changes l = { .keep = true, .guarded_only = true };
 	int r = collect(s, a, b, &l, err);
 
-	for (size_t i = 0; r == 0 && i < l.n; i++)
-		r = fn(arg, l.v[i].st, l.v[i].path, sb_guarded_text(l.v[i].g));
+	/* who looks at a few looks at what runs soonest: git, editors, agents, shells; many of the others hide none of it */
+	for (int pass = 0; pass < 2; pass++)
+		for (size_t i = 0; r == 0 && i < l.n; i++)
+			if ((l.v[i].g > SB_GUARDED_SHELL) == (pass == 1))
+				r = fn(arg, l.v[i].st, l.v[i].path, sb_guarded_text(l.v[i].g));
 	*ret = l.counts;
 	changes_done(&l);
 	return r;

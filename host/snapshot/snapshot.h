@@ -136,7 +136,7 @@ SB_MUST_CHECK int snap_diff(const struct snap_diff_conf *c, const struct sb_snap
 			    const struct sb_snap_manifest *b, struct snap_diff_counts *ret,
 			    struct sb_err *err);
 bool snap_wanted(const char *const *paths, const char *path);
-/* Guarded changes between two snapshots, each once. */
+/* Guarded changes between two snapshots, each once; those of git, editors, agents and shells first. */
 typedef int snap_guarded_fn(void *arg, enum snap_status st, const char *path, const char *what);
 SB_MUST_CHECK int snap_guarded(struct sb_snap_store *s, const struct sb_snap_manifest *a,
 			       const struct sb_snap_manifest *b, snap_guarded_fn *fn, void *arg,

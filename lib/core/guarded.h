@@ -6,7 +6,7 @@
  */
 #include "base/mem.h"
 
-enum sb_guarded {
+enum sb_guarded { /* up to SHELL: what runs without a command of its own being given; shown first */
 	SB_GUARDED_NO = 0,
 	SB_GUARDED_GIT,     /* hooks, and settings that name programs */
 	SB_GUARDED_EDITOR,
