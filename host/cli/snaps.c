@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "audit_note.h"
+#include "audit_text.h"
 #include "base/num.h"
 #include "cli.h"
 #include "core/plan.h"
@@ -167,6 +168,53 @@ void snaps_of_done(struct snaps_of *s)
 	s->path = NULL;
 }
 
+static bool has_before(const struct session_record *r)
+{
+	for (size_t i = 0; i < r->n_snapshots; i++)
+		if (r->snapshots[i].before[0])
+			return true;
+	return false;
+}
+
+struct earlier {
+	const struct session_record *than;
+	size_t later; /* that have none */
+	uint64_t started_ns;
+	char id[33];
+};
+
+static int on_session(void *arg, const struct session_record *r)
+{
+	struct earlier *e = arg;
+
+	if (r->kind != SESSION_COMMAND || !r->project || !e->than->project || strcmp(r->project, e->than->project) != 0)
+		return 0;
+	if (!has_before(r)) {
+		e->later++;
+		return 0;
+	}
+	e->started_ns = r->started_ns;
+	sb_hex_write(r->id, sizeof(r->id), e->id);
+	return 1;
+}
+
+/* The last session of a folder took no snapshots, or never began: the last one that has some, by name. */
+static int take_earlier(struct state *s, struct session_record *rec, struct sb_err *err)
+{
+	struct earlier e = { .than = rec };
+	char when[32];
+	int r = session_record_each(s, on_session, &e, err);
+
+	if (r != 1)
+		return r;
+	session_record_done(rec);
+	*rec = (struct session_record){ 0 };
+	audit_time(e.started_ns, when);
+	cli_error("session %.12s, from %s: %zu later one%s of this folder ha%s no snapshots", e.id, when, e.later,
+		  e.later == 1 ? "" : "s", e.later == 1 ? "s" : "ve");
+	return session_record_get(s, e.id, NULL, rec, err);
+}
+
 int snaps_session(const struct cli_dirs *d, const char *session, const char *path, struct snaps_of **ret,
 		  size_t *ret_n, struct sb_err *err)
 {
@@ -178,6 +226,8 @@ int snaps_session(const struct cli_dirs *d, const char *session, const char *pat
 
 	if (r == 0)
 		r = session_text_find(s, session, path, &rec, err);
+	if (r == 0 && !session && !has_before(&rec))
+		r = take_earlier(s, &rec, err);
 	if (r < 0)
 		return r;
 	v = calloc(rec.n_snapshots + 1, sizeof(*v));

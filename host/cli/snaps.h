@@ -63,7 +63,8 @@ SB_MUST_CHECK int snaps_restore(const struct cli_dirs *d, struct snaps_call *c, 
 bool snaps_to_terminal(void);
 
 /* Ids of the snapshots of a session, hex; after: "" when there is none. @session: a prefix, an instance, or NULL: the
- * last one of @path (NULL: of any). @path_ret: where they are of, malloc'd. */
+ * last one of @path (NULL: of any) that has some, which is said when there are later ones. @path_ret: where they are of,
+ * malloc'd. */
 struct snaps_of {
 	char before[72];
 	char after[72];
