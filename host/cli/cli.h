@@ -11,6 +11,7 @@ enum sb_exit {
 	SB_EXIT_USAGE = 2,
 	SB_EXIT_WRITE = 4,
 	SB_EXIT_OUTPUT = 4, /* the result cannot be written, or is there already */
+	SB_EXIT_REVIEW = 119, /* guarded paths were not compared, or not put back */
 	SB_EXIT_PLAN_REFUSED = 120,
 	SB_EXIT_PROVIDER = 121,
 	SB_EXIT_TIMEOUT = 122,

@@ -52,6 +52,11 @@ static int status_of(const struct run *r, char *text, size_t cap)
 			       strerror((int)x->lost));
 		return SB_EXIT_INTERNAL;
 	}
+	if (r->unreviewed) {
+		(void)snprintf(text, cap, "guarded paths may be as the session left them: look at sendbox diff --guarded before "
+			       "anything else runs in the folder");
+		return SB_EXIT_REVIEW;
+	}
 	switch (x->kind) {
 	case SB_EXIT_CODE:
 		return (int)(x->value & 255);

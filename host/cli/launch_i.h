@@ -56,6 +56,7 @@ struct run {
 	bool detached;
 	bool started;
 	struct run_snaps *snaps; /* owned; captures of this session; NULL = none */
+	bool unreviewed; /* guarded paths that should have been put back were not, or nobody knows */
 	uint64_t began_ns; /* CLOCK_MONOTONIC */
 	struct state *memory; /* owned, open while there is a row to be completed at the end */
 	bool cancelled;

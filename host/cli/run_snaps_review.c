@@ -79,6 +79,23 @@ static int put_back(struct run *r, const struct run_snap *v, const char *session
 	return snaps_restore(&r->dirs, &c, &act, err);
 }
 
+/* A quarantine that did not do all is in the exit status, and on record. */
+static void not_done(struct run *r, const struct run_snap *v)
+{
+	struct sb_audit_event e = { .kind = SB_AUDIT_SNAPSHOT, .action = "review", .subject = v->mount->host,
+				    .verdict = SB_AUDIT_ERROR,
+				    .reason = v->unknown ? "not compared" : "not put back" };
+	struct sb_err err = { 0 };
+
+	r->unreviewed = true;
+	memcpy(e.session, r->plan->session, sizeof(e.session));
+	sb_audit_put(&e, "snapshot", v->before);
+	sb_audit_put_num(&e, "guarded", v->guarded);
+	sb_audit_put_bool(&e, "unknown", v->unknown);
+	if (audit_note(&r->dirs.d, &e, 1, &err) < 0)
+		launch_say(r, err.text);
+}
+
 static void quarantine_one(struct run *r, size_t i, const char *session)
 {
 	struct run_snap *v = &r->snaps->v[i];
@@ -103,6 +120,8 @@ static void quarantine_one(struct run *r, size_t i, const char *session)
 		(void)snprintf(text, sizeof(text), "quarantine: not all of them could be put back (%.300s); see sendbox "
 			       "diff --guarded", err.text[0] ? err.text : "see above");
 	launch_say(r, text);
+	if (k != 0)
+		not_done(r, v);
 	if (k >= 0)
 		run_snaps_again(r, i);
 }
