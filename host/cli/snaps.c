@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -116,12 +118,19 @@ int snaps_run(const struct cli_dirs *d, const struct snaps_call *c, pid_t *ret_p
 	return status_of(pid, err);
 }
 
+/* @real has no links; a session that shares a folder above may put one there in this moment. */
+static int open_real(const char *real, int flags)
+{
+	const struct open_how how = { .flags = (unsigned int)(flags | O_DIRECTORY | O_CLOEXEC), .resolve = RESOLVE_NO_SYMLINKS };
+
+	return (int)syscall(SYS_openat2, AT_FDCWD, real, &how, sizeof(how));
+}
+
 /* A folder of the caller's that a session closed is opened: that is what the snapshots are for. */
 static int open_tree(const char *real)
 {
-	const int flags = O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
-	int fd = open(real, O_RDONLY | flags);
-	sb_autofd int closed = fd < 0 && errno == EACCES ? open(real, O_PATH | flags) : -1;
+	int fd = open_real(real, O_RDONLY);
+	sb_autofd int closed = fd < 0 && errno == EACCES ? open_real(real, O_PATH) : -1;
 	char path[40];
 	struct stat st;
 
