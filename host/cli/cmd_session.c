@@ -11,7 +11,7 @@
 #include "session_text.h"
 #include "verbs.h"
 
-enum { O_JSON = 1, O_PROJECT, O_AGENT, O_INSTANCE, O_END, O_SINCE, O_LIMIT, O_ALL, O_HELP };
+enum { O_JSON = 1, O_PROJECT, O_AGENT, O_INSTANCE, O_END, O_SINCE, O_LIMIT, O_ALL, O_RAW, O_HELP };
 
 static const struct cli_option table[] = {
 	{ "json", 0, NULL, "ls, show: JSON, one object a line", O_JSON },
@@ -22,12 +22,14 @@ static const struct cli_option table[] = {
 	{ "since", 0, "TIME", "ls: begun within this time, as 2d", O_SINCE },
 	{ "limit", 0, "N", "ls: the last N (default: 50, with --json all)", O_LIMIT },
 	{ "all", 'a', NULL, "ls: those that built environments and exported instances, too", O_ALL },
+	{ "no-redact", 0, NULL, "ls, show: leave in what looks like a secret", O_RAW },
 	{ "help", 'h', NULL, "this text", O_HELP },
 };
 
 struct args {
 	bool json;
 	bool all;
+	bool raw;
 	bool help;
 	const char *project;
 	const char *agent;
@@ -76,6 +78,9 @@ static int take(void *arg, int id, const char *v, struct sb_err *err)
 	case O_ALL:
 		a->all = true;
 		return 0;
+	case O_RAW:
+		a->raw = true;
+		return 0;
 	case O_PROJECT:
 		a->project = v;
 		return 0;
@@ -115,9 +120,9 @@ static int parse(int argc, char **argv, struct args *a, struct sb_err *err)
 	return n < 0 ? n : 0;
 }
 
-static int print_json(const struct session_record *r, struct sb_err *err)
+static int print_json(const struct args *a, const struct session_record *r, struct sb_err *err)
 {
-	json_t *o = session_text_json(r);
+	json_t *o = session_text_json(r, !a->raw);
 	char *s = o ? json_dumps(o, JSON_COMPACT) : NULL;
 	int k = s && puts(s) >= 0 ? 0 : sb_err_set(err, -ENOMEM, "cannot write the session as JSON");
 
@@ -151,8 +156,8 @@ static int list_one(void *arg, const struct session_record *r)
 	if (a->n++ == 0 && !a->json)
 		session_text_head(stdout);
 	if (a->json)
-		return print_json(r, &err);
-	session_text_line(stdout, r);
+		return print_json(a, r, &err);
+	session_text_line(stdout, r, !a->raw);
 	return 0;
 }
 
@@ -199,8 +204,8 @@ static int show(struct args *a, struct state *s, struct sb_err *err)
 	if (k < 0)
 		return k;
 	if (a->json)
-		return print_json(&r, err);
-	session_text_show(stdout, &r);
+		return print_json(a, &r, err);
+	session_text_show(stdout, &r, !a->raw);
 	return 0;
 }
 

@@ -460,7 +460,7 @@ json_t *report_json(struct report *r, const struct session_record *s)
 {
 	bool over = s->ended_ns > s->started_ns;
 	json_t *doc = json_pack("{s:s,s:i,s:o,s:o,s:o,s:o,s:I,s:I}", "format", "sendbox-report", "version",
-				REPORT_VERSION, "session", session_text_json(s), "duration_ns",
+				REPORT_VERSION, "session", session_text_json(s, false), "duration_ns",
 				over ? json_integer((json_int_t)(s->ended_ns - s->started_ns)) : json_null(),
 				"audit", audit_json(r), "files", files_json(r), "sent", (json_int_t)r->up,
 				"received", (json_int_t)r->down);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "audit_text.h"
 #include "base/num.h"
 #include "base/text.h"
 #include "commands.h"
@@ -37,9 +38,21 @@ static json_t *snapshots_json(const struct session_record *r)
 	return all;
 }
 
-json_t *session_text_json(const struct session_record *r)
+/* The words of its command; NULL when there are none, or what looks like a secret cannot be left out. */
+static json_t *words(const struct session_record *r, bool redact)
 {
 	json_t *argv = r->argv ? json_loads(r->argv, 0, NULL) : NULL;
+
+	if (argv && redact && audit_redact_json(argv) < 0) {
+		json_decref(argv);
+		return NULL;
+	}
+	return argv;
+}
+
+json_t *session_text_json(const struct session_record *r, bool redact)
+{
+	json_t *argv = words(r, redact);
 	json_t *audit = r->audit_first >= 0 ? json_pack("{s:I,s:I}", "first", (json_int_t)r->audit_first,
 							"last", (json_int_t)r->audit_last)
 					    : json_null();
@@ -72,10 +85,10 @@ static void add_escaped(struct sb_text *t, const char *s)
 	}
 }
 
-void session_text_command(const struct session_record *r, char *out, size_t cap)
+static void command(const struct session_record *r, bool redact, char *out, size_t cap)
 {
 	struct sb_text t = { .p = out, .cap = cap };
-	json_t *argv = r->argv ? json_loads(r->argv, 0, NULL) : NULL;
+	json_t *argv = words(r, redact);
 	json_t *word;
 	size_t i;
 
@@ -149,21 +162,21 @@ void session_text_head(FILE *to)
 		      "COMMAND");
 }
 
-void session_text_line(FILE *to, const struct session_record *r)
+void session_text_line(FILE *to, const struct session_record *r, bool redact)
 {
 	char id[33];
 	char when[PLAN_TIME_ROOM];
 	char took[24];
 	char end[24];
-	char command[61];
+	char text[61];
 
 	sb_hex_write(r->id, 16, id);
 	plan_time_text(r->started_ns / 1000000000U, when);
 	session_text_duration(r, took, sizeof(took));
 	session_text_outcome(r, end, sizeof(end));
-	session_text_command(r, command, sizeof(command));
+	command(r, redact, text, sizeof(text));
 	(void)fprintf(to, "%.*s  %.19s  %8s  %-9s  %s%s%s%s\n", SHORT, id, when, took, end, r->kept ? "[kept] " : "",
-		      r->agent ? r->agent : "", r->agent ? ": " : "", command);
+		      r->agent ? r->agent : "", r->agent ? ": " : "", text);
 }
 
 /* ---- one ---- */
@@ -177,7 +190,7 @@ static void row(FILE *to, const char *name, const char *value)
 	(void)fputc('\n', to);
 }
 
-void session_text_show(FILE *to, const struct session_record *r)
+void session_text_show(FILE *to, const struct session_record *r, bool redact)
 {
 	char text[4200];
 	char when[PLAN_TIME_ROOM];
@@ -190,7 +203,7 @@ void session_text_show(FILE *to, const struct session_record *r)
 	row(to, "agent", r->agent);
 	row(to, "instance", r->instance);
 	row(to, "runtime", r->provider);
-	session_text_command(r, text, sizeof(text));
+	command(r, redact, text, sizeof(text));
 	(void)fprintf(to, "%-10s %s\n", "command", text); /* escaped already */
 	plan_time_text(r->started_ns / 1000000000U, when);
 	row(to, "started", when);

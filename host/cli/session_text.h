@@ -6,15 +6,13 @@
 
 #include "state/session_record.h"
 
-/* One object; NULL without memory. */
-json_t *session_text_json(const struct session_record *r);
+/* One object; NULL without memory. @redact, of all of these: the command without what looks like a secret. */
+json_t *session_text_json(const struct session_record *r, bool redact);
 /* The columns of `session ls`; a line of a list. */
 void session_text_head(FILE *to);
-void session_text_line(FILE *to, const struct session_record *r);
+void session_text_line(FILE *to, const struct session_record *r, bool redact);
 /* Everything about one, a line a thing. */
-void session_text_show(FILE *to, const struct session_record *r);
-/* Its command as one line, escaped and cut to @cap. */
-void session_text_command(const struct session_record *r, char *out, size_t cap);
+void session_text_show(FILE *to, const struct session_record *r, bool redact);
 /* How it ended, as "exit 3", "cancelled", "running". */
 void session_text_outcome(const struct session_record *r, char *out, size_t cap);
 /* How long it ran, or runs; "-": nobody knows. */
