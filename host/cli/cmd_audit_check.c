@@ -250,8 +250,8 @@ int cmd_audit_head(const struct audit_args *a, const struct cli_dirs *dirs, stru
 		if (r < 0)
 			(void)sb_err_set(err, r, "the audit log has no head of its key: %s", strerror(-r));
 	}
-	if (r == 0 && a->append)
-		r = publish_append(a->append, text, len, err);
+	if (r == 0 && a->append && publish_append(a->append, text, len, err) < 0)
+		r = -EIO;
 	if (r == 0 && a->command) { /* of the user's own, as the user: nothing of a session reaches it */
 		const char *const argv[] = { "/bin/sh", "-c", a->command, NULL };
 

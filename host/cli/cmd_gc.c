@@ -68,6 +68,8 @@ static void tell(const struct counts *n, bool only_old)
 {
 	if (!only_old)
 		printf("%zu session%s cleared\n", n->cleared, n->cleared == 1 ? "" : "s");
+	else if (n->old.sessions == 0 && n->old.snapshots == 0 && n->old.loose == 0)
+		printf("nothing is old enough\n");
 	say(n->left, "unfinished image cleared", "unfinished images cleared");
 	say(n->builds, "unfinished environment cleared", "unfinished environments cleared");
 	say(n->folders, "folder of instances that are gone cleared",

@@ -176,6 +176,9 @@ static int list(struct args *a, struct state *s, struct sb_err *err)
 	k = session_record_each(s, list_one, a, err);
 	if (k < 0)
 		return k;
+	if (a->n == 0 && !a->json)
+		cli_error("no session%s is remembered", a->project || a->agent || a->instance || a->end || a->since_ns
+								? " of that kind" : "");
 	if (a->left_out > 0 && !a->json)
 		printf("... and %zu more: --limit N\n", a->left_out);
 	return 0;
@@ -209,12 +212,24 @@ static int show(struct args *a, struct state *s, struct sb_err *err)
 	return 0;
 }
 
+static int done(const struct session_record *r, const char *what)
+{
+	char id[33];
+
+	sb_hex_write(r->id, sizeof(r->id), id);
+	printf("session %.12s %s\n", id, what);
+	return 0;
+}
+
 static int keep(struct args *a, struct state *s, struct sb_err *err)
 {
+	bool keeps = strcmp(a->verb, "keep") == 0;
 	sb_autosession struct session_record r = { .kind = SESSION_KIND_NONE };
 	int k = find(a, s, &r, err);
 
-	return k < 0 ? k : session_record_keep(s, r.id, strcmp(a->verb, "keep") == 0, err);
+	if (k == 0)
+		k = session_record_keep(s, r.id, keeps, err);
+	return k < 0 ? k : done(&r, keeps ? "kept: retention does not remove it" : "released: retention may remove it");
 }
 
 static int forget(struct args *a, struct state *s, struct sb_err *err)
@@ -222,7 +237,9 @@ static int forget(struct args *a, struct state *s, struct sb_err *err)
 	sb_autosession struct session_record r = { .kind = SESSION_KIND_NONE };
 	int k = find(a, s, &r, err);
 
-	return k < 0 ? k : session_record_remove(s, r.id, err);
+	if (k == 0)
+		k = session_record_remove(s, r.id, err);
+	return k < 0 ? k : done(&r, "forgotten; its audit records stay");
 }
 
 static int clear(struct args *a, struct state *s, struct sb_err *err)

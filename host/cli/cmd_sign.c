@@ -132,8 +132,12 @@ static int sign(struct args *a, struct sb_err *err)
 	r = provenance_note(&dirs.d, &a->sig, err);
 	if (r < 0)
 		return r;
-	return print_it ? print(&a->sig, err)
-			: provenance_append(a->output ? a->output : path, &a->sig, a->replace, err);
+	if (print_it)
+		return print(&a->sig, err);
+	r = provenance_append(a->output ? a->output : path, &a->sig, a->replace, err);
+	if (r == 0)
+		cli_error("signed: %s", a->output ? a->output : path);
+	return r == 0 || r == -E2BIG || r == -EBADMSG || r == -ENOMEM ? r : -EIO; /* it cannot be written there */
 }
 
 int cmd_sign(int argc, char **argv)

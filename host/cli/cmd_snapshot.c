@@ -333,5 +333,5 @@ int cmd_snapshot(int argc, char **argv)
 		r = v->fn(&c);
 	if (r < 0)
 		cli_error("%s", c.err.text[0] ? c.err.text : strerror(-r));
-	return r == -EINVAL ? SB_EXIT_USAGE : r < 0 ? SB_EXIT_INTERNAL : r;
+	return r < 0 ? snaps_words_status(r) : r;
 }

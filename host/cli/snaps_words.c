@@ -118,7 +118,10 @@ int snaps_words(const struct cli_dirs *d, int argc, char **argv, struct snaps_wo
 
 int snaps_words_status(int r)
 {
-	return r == -ENOENT || r == -EINVAL || r == -ENOTUNIQ || r == -EBUSY ? SB_EXIT_USAGE : SB_EXIT_INTERNAL;
+	if (r == -ENODATA)
+		return SB_EXIT_NO;
+	return r == -ENOENT || r == -ENOTDIR || r == -EINVAL || r == -ENOTUNIQ || r == -EBUSY ? SB_EXIT_USAGE
+											      : SB_EXIT_INTERNAL;
 }
 
 void snaps_words_done(struct snaps_words *w)

@@ -212,7 +212,7 @@ static int both(struct run *r, struct snap_loaded *a, struct snap_loaded *b, str
 			k = find(r, r->a->to, to, err);
 		if (k == -ENOENT && r->a->session) {
 			*err = (struct sb_err){ 0 };
-			k = sb_err_set(err, k, "the snapshots of session %.12s are not there any more: somebody "
+			k = sb_err_set(err, -ENODATA, "the snapshots of session %.12s are not there any more: somebody "
 				       "removed them, with snapshot rm or prune", r->a->session);
 		}
 	} else {
@@ -240,7 +240,7 @@ static int now(struct run *r, uint64_t since_ns, struct snap_loaded *b, struct s
 	int k;
 
 	if (r->a->n_paths == 0)
-		return sb_err_set(err, -ENOENT, "there is no snapshot of how the session ended");
+		return sb_err_set(err, -ENODATA, "there is no snapshot of how the session ended");
 	k = snap_capture(&c, &got, err);
 	if (k == 0)
 		k = snap_load(r->store, got.id, b, err);
@@ -451,7 +451,9 @@ static int do_verify(struct run *r, struct sb_err *err)
 
 	if (k == 0)
 		k = snap_verify(r->store, r->a->from ? id : NULL, stdout, r->a->json, err);
-	if (k >= 0 && !r->a->json)
+	if (k >= 0 && r->a->json)
+		printf("{\"findings\":%lld}\n", (long long)k);
+	else if (k >= 0)
 		printf(k == 0 ? "the store of snapshots is whole\n" : "%lld findings\n", (long long)k);
 	return k < 0 ? (int)k : k > 0;
 }
@@ -588,5 +590,5 @@ int main(int argc, char **argv)
 		snap_text((const uint8_t *)why, strlen(why), text, sizeof(text));
 		(void)fprintf(stderr, "sendbox: %s\n", text);
 	}
-	_exit(k < 0 ? (a.mistaken ? 2 : 124) : k);
+	_exit(k >= 0 ? k : a.mistaken ? 2 : k == -ENODATA ? 1 : 124);
 }

@@ -129,7 +129,7 @@ static int settle(const struct snap_restore *c, struct journal *j, struct sb_err
 		return sb_err_set(err, -EBUSY, "an undo of this folder was interrupted: finish it with "
 				  "sendbox undo --continue, or take it back with sendbox undo --abort");
 	if (!j->there && c->going_on != SNAP_GO_START)
-		return sb_err_set(err, -ENOENT, "no undo of this folder was interrupted");
+		return sb_err_set(err, -ENODATA, "no undo of this folder was interrupted");
 	if (!j->there) {
 		memcpy(j->target, c->target, SB_SNAP_HASH);
 		memcpy(j->expect, c->expect ? c->expect : none, SB_SNAP_HASH);

@@ -441,7 +441,7 @@ int session_record_remove(struct state *s, const uint8_t id[16], struct sb_err *
 
 	if (state_session_alive(s, id)) {
 		sb_hex_write(id, 16, hex);
-		return sb_err_set(err, -EBUSY, "session %.12s runs", hex);
+		return sb_err_set(err, -EBUSY, "session %.12s runs: end it first", hex);
 	}
 	r = prepare(s, "DELETE FROM sessions WHERE id = ?1", &st, err);
 	if (r < 0)
