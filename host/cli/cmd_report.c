@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/mem.h"
 #include "base/num.h"
 #include "cli.h"
 #include "crypto/crypto.h"
@@ -95,7 +96,9 @@ static int print(const struct args *a, json_t *doc, FILE *to)
 	return fflush(to) == 0 && !ferror(to) ? 0 : -EIO;
 }
 
-static int sign(const struct args *a, const struct cli_dirs *d, const char *session, struct sb_err *err)
+/* @text: what was printed, not what lies in the file by now: a session may share the folder. */
+static int sign(const struct args *a, const struct cli_dirs *d, const char *session, const char *text,
+		size_t len, struct sb_err *err)
 {
 	SB_CLEANUP(sb_prov_sig_done) struct sb_prov_sig s = { .kind = SB_PROV_REPORT };
 	const char *slash = strrchr(a->output, '/');
@@ -107,31 +110,43 @@ static int sign(const struct args *a, const struct cli_dirs *d, const char *sess
 	r = s.name ? sb_prov_add_meta(&s, "session", session) : -ENOMEM;
 	if (r < 0)
 		return sb_err_set(err, r, "out of memory");
-	r = provenance_digest(a->output, s.sha256, err);
-	if (r == 0)
-		r = provenance_sign(&d->d, &s, err);
+	sb_sha256(text, len, s.sha256);
+	r = provenance_sign(&d->d, &s, err);
 	if (r == 0)
 		r = provenance_note(&d->d, &s, err);
 	return r < 0 ? r : provenance_append(path, &s, true, err);
 }
 
-static int write_file(const struct args *a, json_t *doc, struct sb_err *err)
+static int in_memory(const struct args *a, json_t *doc, char **ret, size_t *ret_len, struct sb_err *err)
 {
-	int fd = open(a->output, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	FILE *to = fd < 0 ? NULL : fdopen(fd, "w");
-	int r;
+	FILE *to = open_memstream(ret, ret_len);
+	int r = to ? print(a, doc, to) : -ENOMEM;
 
-	if (!to) {
-		r = -errno;
-		if (fd >= 0)
-			(void)close(fd);
-		return sb_err_set(err, r == -EEXIST ? -EEXIST : -EIO, "cannot write %.300s: %s", a->output,
-				  strerror(-r));
-	}
-	r = print(a, doc, to);
-	if (fclose(to) != 0 || r < 0)
-		return sb_err_set(err, -EIO, "cannot write %.300s", a->output);
-	return 0;
+	if (to && fclose(to) != 0)
+		r = -ENOMEM;
+	return r < 0 ? sb_err_set(err, r, "out of memory") : 0;
+}
+
+static int write_file(const char *path, const char *text, size_t len, struct sb_err *err)
+{
+	sb_autofd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	int r = fd < 0 ? -errno : sb_fd_write_all(fd, text, len);
+
+	return r < 0 ? sb_err_set(err, r == -EEXIST ? -EEXIST : -EIO, "cannot write %.300s: %s", path,
+				  strerror(-r))
+		     : 0;
+}
+
+static int to_file(const struct args *a, const struct cli_dirs *d, json_t *doc, const char *session,
+		   struct sb_err *err)
+{
+	sb_autofree char *text = NULL;
+	size_t len = 0;
+	int r = in_memory(a, doc, &text, &len, err);
+
+	if (r == 0)
+		r = write_file(a->output, text, len, err);
+	return r < 0 || !a->sign ? r : sign(a, d, session, text, len, err);
 }
 
 static int report(const struct args *a, struct sb_err *err)
@@ -154,10 +169,8 @@ static int report(const struct args *a, struct sb_err *err)
 	if (!a->output)
 		r = print(a, doc, stdout) < 0 ? sb_err_set(err, -EIO, "cannot write to standard output") : 0;
 	else
-		r = write_file(a, doc, err);
+		r = to_file(a, &dirs, doc, hex, err);
 	json_decref(doc);
-	if (r == 0 && a->sign)
-		r = sign(a, &dirs, hex, err);
 	return r;
 }
 
