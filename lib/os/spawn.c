@@ -77,18 +77,18 @@ static int place_fds(const struct sb_spawn *s, int report_fd, int *exe)
 	return sb_close_others(keep, n);
 }
 
-/* @deaf: to what a terminal sends to everybody in front of it. */
+/* @deaf: to what a terminal, or who ends a group of processes, sends to all of them. */
 static void reset_signals(bool deaf)
 {
-	static const int terminal[] = { SIGINT, SIGQUIT, SIGHUP, SIGTSTP };
+	static const int to_all[] = { SIGINT, SIGQUIT, SIGHUP, SIGTSTP, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM };
 	struct sigaction sa = { .sa_handler = SIG_DFL };
 	sigset_t none;
 
 	for (int i = 1; i < NSIG; i++)
 		(void)sigaction(i, &sa, NULL);
 	sa.sa_handler = SIG_IGN;
-	for (size_t i = 0; deaf && i < SB_ARRAY_LEN(terminal); i++)
-		(void)sigaction(terminal[i], &sa, NULL);
+	for (size_t i = 0; deaf && i < SB_ARRAY_LEN(to_all); i++)
+		(void)sigaction(to_all[i], &sa, NULL);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL); /* what waited meanwhile comes now */
 }

@@ -22,7 +22,8 @@ struct sb_spawn {
 	size_t n_fds;                   /* at most 64; 0, 1, 2 not named become /dev/null */
 	bool new_session;               /* setsid() */
 	bool outlive_parent;            /* no parent-death signal: it ends by itself */
-	bool deaf;                      /* INT, QUIT, HUP and TSTP are ignored, from its first instruction on */
+	bool deaf;                      /* INT, QUIT, HUP, TSTP, TERM, USR1, USR2 and ALRM are ignored,
+					 * from its first instruction on */
 	/* Runs in the child after the descriptors are in place and before exec, with the
 	 * parent-death signal set; non-zero (-errno) = report and give up. May be NULL. */
 	int (*pre_exec)(void *arg);
