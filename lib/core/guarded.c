@@ -10,7 +10,8 @@ static const char *const git_names[] = {
 	".git/hooks/", ".git/config", ".git/config.worktree", ".git/commondir", ".git/info/attributes",
 	".git/remotes/", ".git/branches/", ".git/sequencer/",
 	"rebase-merge/", "rebase-apply/", /* "exec" lines; in a repository of any name */
-	".gitmodules", ".gitattributes", ".gitconfig",
+	".gitmodules", ".gitattributes", ".gitconfig", ".lfsconfig",
+	".hg/hgrc*", ".hg/sharedpath", ".hg/requires", ".jj/", ".svn/",
 	".husky/", ".huskyrc*", ".githooks/", ".pre-commit-config.yaml", "lefthook.*", ".lefthook.*",
 	"lefthook-local.*", ".lefthook-local.*", ".overcommit.yml", ".lintstagedrc*",
 	NULL,
@@ -38,15 +39,16 @@ static const char *const agent_names[] = {
 };
 
 static const char *const shell_names[] = {
-	".envrc", ".direnvrc", ".env", ".env.local", ".sendbox.yaml", ".devcontainer/",
+	".envrc*", ".direnvrc", ".direnv/", ".env", ".env.*", ".sendbox.yaml", ".devcontainer/",
 	".devcontainer.json", ".tool-versions",
-	".mise.toml", ".mise.local.toml", ".mise/", "mise.toml", "mise.local.toml", "mise/config.toml",
-	".config/mise/", ".config/mise.toml", ".rtx.toml",
-	"shell.nix", "flake.nix", "default.nix", "devenv.nix", ".venv/bin/activate", "venv/bin/activate",
+	".mise*.toml", ".mise/", "mise.toml", "mise.*.toml", "mise-tasks/", "mise/config.toml",
+	".config/mise/", ".config/mise*.toml", ".rtx.toml", ".python-version", ".ruby-version",
+	"shell.nix", "flake.nix", "default.nix", "devenv.nix", "devbox.json", ".venv/bin/activate*", "venv/bin/activate*",
+	".venv/bin/python*", "venv/bin/python*", ".venv/bin/pip*", "venv/bin/pip*",
 	".profile", ".inputrc", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases",
 	".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout",
 	".kshrc", ".cshrc", ".tcshrc", ".login", ".config/fish/", ".tmux.conf", ".screenrc", ".irbrc",
-	".pryrc",
+	".pryrc", ".pdbrc", ".Rprofile", ".ghci", ".ocamlinit", ".octaverc", ".proverc",
 	NULL,
 };
 
@@ -69,7 +71,9 @@ static const char *const package_names[] = {
 	"setup.py", "setup.cfg", "pyproject.toml", "tox.ini", "noxfile.py", "pytest.ini", "conftest.py",
 	"sitecustomize.py", "usercustomize.py",
 	"site-packages/*.pth",
-	"Cargo.toml", "build.rs", ".cargo/", "rust-toolchain", "rust-toolchain.toml",
+	"Pipfile", "ansible.cfg", ".pylintrc", ".rspec", ".rubocop.yml", ".bundle/config",
+	".mocharc.*", ".babelrc", ".eslintrc*", "turbo.json", "nx.json", "lerna.json",
+	"Cargo.toml", "build.rs", ".cargo/", "go.work", "rust-toolchain", "rust-toolchain.toml",
 	"composer.json", "Gemfile", "*.gemspec", "Podfile", "Package.swift", "mix.exs", "rebar.config",
 	"build.sbt", "Setup.hs",
 	"build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "gradle.properties",
@@ -83,10 +87,11 @@ static const char *const build_names[] = {
 	"Makefile", "GNUmakefile", "Makefile.am", "*.mk", "CMakeLists.txt", "CMakePresets.json",
 	"meson.build", "configure",
 	"Justfile", ".justfile", "Taskfile.yml", "Taskfile.yaml", "Rakefile", "SConstruct", "SConscript",
-	"wscript", "build.zig",
+	"wscript", "build.zig", "Makefile.in", "meson_options.txt", "Snakefile", "Brewfile", "BUCK", "dune-project",
+	"project.clj", "Taskfile.dist.yml",
 	"WORKSPACE", "WORKSPACE.bazel", "MODULE.bazel", "BUILD", "BUILD.bazel", "*.bzl", ".bazelrc",
-	"Dockerfile", "Containerfile", "docker-compose.yml", "docker-compose.yaml", "compose.yml",
-	"compose.yaml", "Vagrantfile", "Tiltfile", "Earthfile", "Procfile",
+	"Dockerfile*", "*.Dockerfile", "Containerfile*", "docker-compose*.yml", "docker-compose*.yaml",
+	"compose*.yml", "compose*.yaml", "Vagrantfile", "Tiltfile", "Earthfile", "Procfile",
 	/* of vite, jest, eslint and others: programs */
 	"*.config.[jt]s", "*.config.[cm][jt]s", ".*rc.js", ".*rc.[cm]js", "gulpfile.*", "Gruntfile.*",
 	NULL,
@@ -142,7 +147,8 @@ static enum sb_guarded by_kind(const char *path, bool (*fits)(const char *patter
 	return SB_GUARDED_NO;
 }
 
-static bool is_hook(const char *path)
+/* @ending: what follows the hook's name */
+static bool is_hook(const char *path, const char *ending)
 {
 	const char *name = strrchr(path, '/');
 	size_t dir = name ? (size_t)(name - path) : 0;
@@ -150,7 +156,8 @@ static bool is_hook(const char *path)
 	if (dir < 5 || strncasecmp(path + dir - 5, "hooks", 5) != 0 || (dir > 5 && path[dir - 6] != '/'))
 		return false;
 	for (size_t i = 0; i < SB_ARRAY_LEN(hooks); i++)
-		if (strcasecmp(name + 1, hooks[i]) == 0)
+		if (strncasecmp(name + 1, hooks[i], strlen(hooks[i])) == 0 &&
+		    strcmp(name + 1 + strlen(hooks[i]), ending) == 0)
 			return true;
 	return false;
 }
@@ -178,10 +185,9 @@ static bool in_git(const char *path)
 
 enum sb_guarded sb_guarded(const char *path)
 {
-	size_t n = strlen(path);
 	enum sb_guarded g;
 
-	if (n > 7 && strcmp(path + n - 7, ".sample") == 0 && strstr(path, "hooks/"))
+	if (in_git(path) && is_hook(path, ".sample"))
 		return SB_GUARDED_NO; /* git's own examples, which nothing runs */
 	g = by_kind(path, match_at);
 	if (g != SB_GUARDED_NO)
@@ -194,7 +200,7 @@ enum sb_guarded sb_guarded(const char *path)
 		    strcasecmp(name, "config.worktree") == 0 || strcasecmp(name, "commondir") == 0)
 			return SB_GUARDED_GIT;
 	}
-	return is_hook(path) || is_in_repository(path) ? SB_GUARDED_GIT : SB_GUARDED_NO;
+	return is_hook(path, "") || is_in_repository(path) ? SB_GUARDED_GIT : SB_GUARDED_NO;
 }
 
 /* Whether @at is one of the folders that @pattern leads through. */

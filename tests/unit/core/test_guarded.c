@@ -36,24 +36,27 @@ TEST(names_of_tools)
 		enum sb_guarded g;
 		const char *names;
 	} want[] = {
-		{ SB_GUARDED_GIT, "lefthook.yaml .lefthook.yml lefthook-local.toml .huskyrc.js .lintstagedrc.json" },
+		{ SB_GUARDED_GIT, "lefthook.yaml .lefthook.yml lefthook-local.toml .huskyrc.js .lintstagedrc.json "
+				  ".hg/hgrc .hg/hgrc-not-shared .jj/repo/config.toml .svn/wc.db .lfsconfig .githooks/hooks/pre-commit.sample" },
 		{ SB_GUARDED_EDITOR, ".lvimrc .nvim/a.lua .gdbinit x.sublime-project" },
-		{ SB_GUARDED_AGENT, "opencode.json .opencode/x .windsurfrules .windsurf/a .clinerules .clinerules/a .continue/a .kiro/a" },
+		{ SB_GUARDED_AGENT, "opencode.json .opencode/x .windsurfrules .windsurf/a .clinerules .clinerules/a .continue/a .kiro/a .claude/hooks/run.sample "
+				    ".claude/hooks/pre-commit.sample" },
 		{ SB_GUARDED_SHELL, "mise.toml .config/mise.toml .direnvrc .bash_login .inputrc .tmux.conf .irbrc .pryrc shell.nix "
-				    "a/flake.nix .venv/bin/activate" },
+				    "a/flake.nix .venv/bin/activate .venv/bin/activate.fish .venv/bin/python3 venv/bin/pip .env.local .envrc.local "
+				    "mise.dev.toml .mise.dev.toml .Rprofile .python-version devbox.json" },
 		{ SB_GUARDED_CI, ".forgejo/workflows/a .gitea/workflows/a .woodpecker/a.yaml .github/dependabot.yml" },
 		{ SB_GUARDED_PACKAGE, ".yarn/releases/y.cjs .pnp.cjs pnpm-workspace.yaml settings.gradle gradlew gradle/wrapper/a "
-				      "mvnw .mvn/jvm.config Gemfile Cargo.toml rust-toolchain.toml tox.ini noxfile.py usercustomize.py "
+				      "mvnw .mvn/jvm.config Gemfile Cargo.toml rust-toolchain.toml tox.ini noxfile.py usercustomize.py .eslintrc.json .babelrc Pipfile go.work .bundle/config "
 				      "lib/site-packages/a.pth deno.json bunfig.toml" },
 		{ SB_GUARDED_BUILD, "compose.yml docker-compose.yaml Taskfile.yaml .justfile justfile Containerfile SConstruct WORKSPACE "
-				    "a/BUILD.bazel .bazelrc Vagrantfile vite.config.ts vite.config.mjs a/jest.config.cjs .eslintrc.js "
-				    ".eslintrc.cjs" },
+				    "a/BUILD.bazel .bazelrc Vagrantfile vite.config.ts vite.config.mjs a/jest.config.cjs .prettierrc.js "
+				    ".stylelintrc.cjs docker-compose.override.yml compose.override.yaml Dockerfile.dev a.Dockerfile BUCK Makefile.in" },
 		{ SB_GUARDED_NO, "model.pth mise venv/lib/a.py src/config.js rc.js tsconfig.json gradle/libs.versions.toml .config "
 				 ".yarn/cache/a.zip node_modules/.bin/a" },
 	};
 
 	for (size_t i = 0; i < SB_ARRAY_LEN(want); i++) {
-		char text[600];
+		char text[1000];
 		char *at = text;
 
 		(void)snprintf(text, sizeof(text), "%s", want[i].names);
