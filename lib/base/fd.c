@@ -65,12 +65,14 @@ static int set_flag(int fd, int get, int set, int bit, bool on)
 	return fcntl(fd, set, fl) < 0 ? -errno : 0;
 }
 
-ssize_t sb_fd_read_most(int fd, void *buf, size_t len)
+/* @at: NULL = where the descriptor stands */
+static ssize_t read_until_end(int fd, void *buf, size_t len, const off_t *at)
 {
 	size_t have = 0;
 
 	while (have < len) {
-		ssize_t n = read(fd, (char *)buf + have, len - have);
+		char *to = (char *)buf + have;
+		ssize_t n = at ? pread(fd, to, len - have, *at + (off_t)have) : read(fd, to, len - have);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -83,22 +85,14 @@ ssize_t sb_fd_read_most(int fd, void *buf, size_t len)
 	return (ssize_t)have;
 }
 
+ssize_t sb_fd_read_most(int fd, void *buf, size_t len)
+{
+	return read_until_end(fd, buf, len, NULL);
+}
+
 ssize_t sb_fd_read_at(int fd, void *buf, size_t len, off_t at)
 {
-	size_t have = 0;
-
-	while (have < len) {
-		ssize_t n = pread(fd, (char *)buf + have, len - have, at + (off_t)have);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		have += (size_t)n;
-	}
-	return (ssize_t)have;
+	return read_until_end(fd, buf, len, &at);
 }
 
 int sb_fd_set_nonblock(int fd, bool on)
