@@ -72,7 +72,7 @@ static const char *const package_names[] = {
 	"sitecustomize.py", "usercustomize.py",
 	"site-packages/*.pth",
 	"Pipfile", "ansible.cfg", ".pylintrc", ".rspec", ".rubocop.yml", ".bundle/config",
-	".mocharc.*", ".babelrc", ".eslintrc*", "turbo.json", "nx.json", "lerna.json",
+	".mocharc.*", ".babelrc", ".eslintrc", ".eslintrc.json", ".eslintrc.y*ml", "turbo.json", "nx.json", "lerna.json",
 	"Cargo.toml", "build.rs", ".cargo/", "go.work", "rust-toolchain", "rust-toolchain.toml",
 	"composer.json", "Gemfile", "*.gemspec", "Podfile", "Package.swift", "mix.exs", "rebar.config",
 	"build.sbt", "Setup.hs",

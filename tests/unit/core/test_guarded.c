@@ -49,8 +49,8 @@ TEST(names_of_tools)
 				      "mvnw .mvn/jvm.config Gemfile Cargo.toml rust-toolchain.toml tox.ini noxfile.py usercustomize.py .eslintrc.json .babelrc Pipfile go.work .bundle/config "
 				      "lib/site-packages/a.pth deno.json bunfig.toml" },
 		{ SB_GUARDED_BUILD, "compose.yml docker-compose.yaml Taskfile.yaml .justfile justfile Containerfile SConstruct WORKSPACE "
-				    "a/BUILD.bazel .bazelrc Vagrantfile vite.config.ts vite.config.mjs a/jest.config.cjs .prettierrc.js "
-				    ".stylelintrc.cjs docker-compose.override.yml compose.override.yaml Dockerfile.dev a.Dockerfile BUCK Makefile.in" },
+				    "a/BUILD.bazel .bazelrc Vagrantfile vite.config.ts vite.config.mjs a/jest.config.cjs .eslintrc.js .prettierrc.js "
+				    ".eslintrc.cjs .stylelintrc.cjs docker-compose.override.yml compose.override.yaml Dockerfile.dev a.Dockerfile BUCK Makefile.in" },
 		{ SB_GUARDED_NO, "model.pth mise venv/lib/a.py src/config.js rc.js tsconfig.json gradle/libs.versions.toml .config "
 				 ".yarn/cache/a.zip node_modules/.bin/a" },
 	};
