@@ -66,6 +66,13 @@ int provenance_digest(const char *path, uint8_t ret[32], struct sb_err *err)
 	return r < 0 ? sb_err_set(err, r, "cannot read %.300s: %s", path, strerror(-r)) : 0;
 }
 
+/* @r: of sb_fd_read_file(); Return: the same */
+static int not_read(const char *path, int r, struct sb_err *err)
+{
+	return sb_err_set(err, r, "cannot read %.300s: %s", path,
+			  r == -EINVAL ? "it is no regular file" : strerror(-r));
+}
+
 int provenance_read(const char *path, struct sb_prov_file *ret, struct sb_err *err)
 {
 	sb_autofree char *text = NULL;
@@ -76,8 +83,7 @@ int provenance_read(const char *path, struct sb_prov_file *ret, struct sb_err *e
 	if (r == -ENOENT)
 		return r;
 	if (r < 0)
-		return sb_err_set(err, r, "cannot read %.300s: %s", path,
-				  r == -EINVAL ? "it is no regular file" : strerror(-r));
+		return not_read(path, r, err);
 	r = sb_prov_parse(text, len, ret, &why);
 	return r < 0 ? sb_err_set(err, r, "%.200s: %.250s", path, why.text) : 0;
 }
@@ -237,8 +243,7 @@ int provenance_signers_read(const char *path, struct sb_signers *ret, struct sb_
 	int r = sb_fd_read_file(AT_FDCWD, path, SB_SIGNERS_FILE_MAX, &text, &len);
 
 	if (r < 0)
-		return sb_err_set(err, r, "cannot read %.300s: %s", path,
-				  r == -EINVAL ? "it is no regular file" : strerror(-r));
+		return not_read(path, r, err);
 	r = sb_signers_parse(text, len, ret, &why);
 	if (r < 0)
 		return sb_err_set(err, r, "%.200s: %.250s", path, why.text);

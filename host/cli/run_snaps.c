@@ -88,20 +88,19 @@ bool run_snaps_wanted(const struct run *r)
 int run_snaps_check(const struct run *r, struct sb_err *err)
 {
 	const struct plan_input in = launch_input(r);
-	char review[300];
+	char place[300];
 	char off[300] = "--no-snapshot";
 
 	if (!is_command(r) || !reviews(r) || enabled(r) || subjects(r) == 0)
 		return 0;
-	conf_where(&in, conf_set(&in, "guarded_paths.changed"), review, sizeof(review));
 	if (!r->opt->no_snapshot) {
-		conf_where(&in, conf_set(&in, "snapshots.enabled"), review, sizeof(review));
-		(void)snprintf(off, sizeof(off), "snapshots.enabled: false (%.260s)", review);
-		conf_where(&in, conf_set(&in, "guarded_paths.changed"), review, sizeof(review));
+		conf_where(&in, conf_set(&in, "snapshots.enabled"), place, sizeof(place));
+		(void)snprintf(off, sizeof(off), "snapshots.enabled: false (%.260s)", place);
 	}
+	conf_where(&in, conf_set(&in, "guarded_paths.changed"), place, sizeof(place));
 	return sb_err_set(err, -EINVAL, "%s and guarded_paths.changed: %s (%.200s) exclude each other: without snapshots nobody "
 			  "knows which guarded paths the session changes; nothing was run. Take snapshots, or say "
-			  "guarded_paths.changed: keep", off, run_snaps_changed(r), review);
+			  "guarded_paths.changed: keep", off, run_snaps_changed(r), place);
 }
 
 /* With "keep" the user may leave guarded paths out: that they are not looked at is said before, not found out later. */
